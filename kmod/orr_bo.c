@@ -85,6 +85,8 @@ static void orr_bo_free(struct drm_gem_object *obj)
 		drm_gem_put_pages(obj, bo->pages, true, true);
 		orr_bo_unaccount(obj->size >> PAGE_SHIFT);
 	}
+	if (bo->import)
+		orr_fabric_forget(odev, bo->import);
 	if (bo->dma_buf)
 		dma_buf_put(bo->dma_buf);
 	if (bo->dummy)
@@ -240,10 +242,13 @@ struct orr_bo *orr_bo_create(struct orr_device *odev, u64 size, enum orr_bo_kind
  * @bo: the BO
  * @tenant: who pays
  *
- * Return: 0; for memory of a linked card what orr_peer_grant() says.
+ * Return: 0; for memory of a linked card what orr_peer_grant() says; -ENOTCONN if it is that of another
+ * machine, and not shared any more.
  */
 int orr_bo_use(struct orr_bo *bo, const struct orr_tenant *tenant)
 {
+	if (bo->kind == ORR_BO_KIND_FOREIGN && READ_ONCE(bo->import->dead))
+		return -ENOTCONN;
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
 	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
@@ -305,6 +310,12 @@ void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 off
 				 (u64)orr_bo_device(bo->owner)->node << ORR_PTE_NODE_SHIFT;
 		cursor->address = bo->owner->node.start;
 		cursor->bytes = bo->owner->node.size;
+		break;
+	case ORR_BO_KIND_FOREIGN:
+		cursor->target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT |
+				 (u64)bo->import->node << ORR_PTE_NODE_SHIFT;
+		cursor->address = bo->import->base;
+		cursor->bytes = bo->import->size;
 		break;
 	default:
 		cursor->target = (u64)ORR_TARGET_HOST << ORR_PTE_TARGET_SHIFT;

@@ -24,12 +24,14 @@ struct sg_table;
  * @ORR_BO_KIND_SYSTEM: in guest RAM, pinned and mapped for DMA from creation to the end
  * @ORR_BO_KIND_IMPORT: in memory of another driver, or guest RAM of another card's BO
  * @ORR_BO_KIND_PEER: in the memory of a card that is linked to this one
+ * @ORR_BO_KIND_FOREIGN: the same of a card of another machine
  */
 enum orr_bo_kind {
 	ORR_BO_KIND_VRAM,
 	ORR_BO_KIND_SYSTEM,
 	ORR_BO_KIND_IMPORT,
 	ORR_BO_KIND_PEER,
+	ORR_BO_KIND_FOREIGN,
 };
 
 /**
@@ -58,6 +60,9 @@ struct orr_bo {
 
 	/** @owner: PEER: the BO on the linked card, kept by @dma_buf; constant */
 	struct orr_bo *owner;
+
+	/** @import: FOREIGN: what it stands for; constant */
+	struct orr_import *import;
 
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;

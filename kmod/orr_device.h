@@ -10,6 +10,8 @@
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card
+ *   orr_device.fabric.lock mutex   orr_foreign.c, orr_fabric.c: what is shared with other machines
+ *   orr_device.note_lock mutex     registers of notes that are sent
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
  *   orr_device.drain_lock mutex    what passes through this card is being hurried
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist; whether a debugger holds one
@@ -62,6 +64,7 @@
 #include <orrery/hw/mmu.h>
 #include <orrery/hw/pci.h>
 
+#include "orr_foreign.h"
 #include "orr_grant.h"
 #include "orr_kernel_api.h"
 #include "orr_mailbox.h"
@@ -366,6 +369,12 @@ struct orr_device {
 	struct mutex drain_lock;
 	/** @drains: by port, commands written since the card's reset */
 	u32 drains[ORR_LINK_MAX_PORTS];
+	/** @note_lock: guards the registers of notes that are sent, and @notes_sent */
+	struct mutex note_lock;
+	/** @notes_sent: since the card's reset */
+	u32 notes_sent;
+	/** @fabric: what is shared with other machines */
+	struct orr_fabric fabric;
 	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
 	struct mutex grant_lock;
 	/** @grants: by slot, the same on all link ports */
@@ -472,6 +481,12 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 }
 
 /* Whether the card says what its ports do, and counts by them: since 2.1. */
+/* Drivers at both ends of a link can send each other notes. */
+static inline bool orr_has_notes(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 2;
+}
+
 static inline bool orr_link_counts(const struct orr_device *odev)
 {
 	return (odev->info.hw_version & 0xffff) >= 1;

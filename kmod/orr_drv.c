@@ -89,7 +89,7 @@ static struct drm_driver orr_drm_driver = {
 	/*
 	 * 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of
 	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS; 5: QUERY_WAY;
-	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE
+	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE, FABRIC_*
 	 */
 	.minor = 6,
 };
@@ -98,6 +98,7 @@ static void orr_device_fini(struct drm_device *drm, void *data)
 {
 	struct orr_device *odev = data;
 
+	xa_destroy(&odev->fabric.exports);
 	ida_destroy(&odev->contexts);
 	ida_destroy(&odev->queue_numbers);
 	cleanup_srcu_struct(&odev->users);
@@ -119,6 +120,9 @@ static int orr_device_init(struct orr_device *odev)
 	ida_init(&odev->contexts);
 	ida_init(&odev->queue_numbers);
 	ret = drmm_add_action_or_reset(&odev->drm, orr_device_fini, odev);
+	if (ret)
+		return ret;
+	ret = orr_foreign_init(odev);
 	if (ret)
 		return ret;
 	ret = orr_health_init(odev);
@@ -241,6 +245,7 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_peer;
 	orr_debugfs_init(odev);
+	orr_foreign_open(odev);
 
 	drm_info(&odev->drm, "card %016llx (%s): %llu MiB of VRAM, firmware %u.%u.%u, %u interrupt message%s\n",
 		 odev->info.uid, odev->info.sku_name, odev->info.vram_size >> 20,
@@ -263,6 +268,7 @@ static void orr_remove(struct pci_dev *pdev)
 {
 	struct orr_device *odev = pci_get_drvdata(pdev);
 
+	orr_foreign_goodbye(odev);
 	orr_peer_unregister(odev);
 	orr_device_stop(odev);
 	/* Ways to it, and those that went through it, end or are made anew. */
@@ -274,6 +280,7 @@ static void orr_remove(struct pci_dev *pdev)
 
 static void orr_shutdown(struct pci_dev *pdev)
 {
+	orr_foreign_goodbye(pci_get_drvdata(pdev));
 	orr_device_stop(pci_get_drvdata(pdev));
 }
 

@@ -55,6 +55,7 @@ void orr_file_close(struct drm_device *drm, struct drm_file *drm_file)
 	unsigned long number;
 	struct orr_vm *vm;
 
+	orr_fabric_close(file);
 	scoped_guard(mutex, &file->lock) {
 		xa_for_each(&file->queues, number, queue)
 			orr_queue_destroy(file, queue);

@@ -248,6 +248,7 @@ static void orr_link_work(struct work_struct *work)
 
 	if (orr_link_changed(odev, &told) || orr_routes_due())
 		orr_routes_update();
+	orr_foreign_work(odev);
 	/* Not as often as a peer likes to come and go: all who listen to the kernel hear of it. */
 	odev->links_told |= told;
 	if (odev->links_told && time_before(jiffies, odev->links_told_jiffies + ORR_LINKS_TOLD)) {

@@ -151,6 +151,9 @@ static int orr_bo_info_ioctl(struct drm_device *drm, void *data, struct drm_file
 	case ORR_BO_KIND_PEER:
 		args->peer_uid = orr_bo_device(bo->owner)->info.uid;
 		break;
+	case ORR_BO_KIND_FOREIGN:
+		args->peer_uid = bo->import->uid;
+		break;
 	case ORR_BO_KIND_IMPORT:
 		break;
 	}
@@ -425,6 +428,9 @@ const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_SIGNALLER_DETACH, orr_signaller_detach_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_QUERY_WAY, orr_query_way_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_QUERY_CYCLE, orr_query_cycle_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_FABRIC_EXPORT, orr_fabric_export_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_FABRIC_IMPORT, orr_fabric_import_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_FABRIC_REVOKE, orr_fabric_revoke_ioctl, 0),
 };
 
 const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysfs, below the PCI device: links/PORT/{state,peer,owner,lanes,width,rate,latency,losses}, and what
+ * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,losses}, and what
  * the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All are read from the
  * card at that moment.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
@@ -124,6 +124,30 @@ static ssize_t rate_show(struct kobject *kobj, struct kobj_attribute *attr, char
 
 static struct kobj_attribute orr_link_state = __ATTR_RO(state);
 static struct kobj_attribute orr_link_peer = __ATTR_RO(peer);
+/* Handles with a wrong secret with which the card at the other end came. */
+static ssize_t forged_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	struct orr_device *odev = orr_link_device(kobj);
+	u32 port;
+	int ret;
+
+	ret = kstrtou32(kobject_name(kobj), 10, &port);
+	return ret ?: sysfs_emit(buf, "%u\n", READ_ONCE(odev->fabric.foreign[port].forged));
+}
+
+/* The number of a card of another machine whose driver has answered; 0: of none. */
+static ssize_t foreign_node_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	struct orr_device *odev = orr_link_device(kobj);
+	u32 port;
+	int ret;
+
+	ret = kstrtou32(kobject_name(kobj), 10, &port);
+	return ret ?: sysfs_emit(buf, "%u\n", READ_ONCE(odev->fabric.foreign[port].node));
+}
+
+static struct kobj_attribute orr_link_forged = __ATTR_RO(forged);
+static struct kobj_attribute orr_link_foreign_node = __ATTR_RO(foreign_node);
 static struct kobj_attribute orr_link_owner = __ATTR_RO(owner);
 static struct kobj_attribute orr_link_width = __ATTR_RO(width);
 static struct kobj_attribute orr_link_rate = __ATTR_RO(rate);
@@ -176,6 +200,8 @@ static struct attribute *orr_link_attrs[] = {
 	&orr_link_state.attr,
 	&orr_link_peer.attr,
 	&orr_link_owner.attr,
+	&orr_link_foreign_node.attr,
+	&orr_link_forged.attr,
 	&orr_link_lanes.attr.attr,
 	&orr_link_rate.attr,
 	&orr_link_latency.attr.attr,

@@ -22,6 +22,7 @@
 #include "emulator/card/debuggers.h"
 #include "emulator/card/fault_control.h"
 #include "emulator/card/launch_log.h"
+#include "emulator/card/note_ring.h"
 #include "emulator/card/register_file.h"
 #include "emulator/core/isa.h"
 #include "emulator/engines/copy_engine.h"
@@ -90,6 +91,7 @@ class Card final : private SocEffects {
     Counters& counters() { return counters_; }
     Errors& errors() { return errors_; }
     RegisterFile& registers() { return file_; }
+    NoteRing& notes() { return notes_; }
     // What a link port has counted; null: nothing is plugged in there.
     const link::Counts* link_counts(unsigned port) const {
         return links_[port] != nullptr ? &links_[port]->counts() : nullptr;
@@ -229,6 +231,7 @@ class Card final : private SocEffects {
     Counters counters_;
     Errors errors_;
     RegisterFile file_;
+    NoteRing notes_;
     EventQueue events_;
     std::unique_ptr<Faults> faults_;
     std::unique_ptr<FaultControl> fault_control_;

@@ -15,7 +15,7 @@ constexpr std::uint64_t kBootPiece = 16 << 10;
 bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
     return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
-           kind != kNode && kind != kRoute && kind != kForward && kind != kDrain;
+           kind != kNode && kind != kRoute && kind != kForward && kind != kDrain && kind != kNote;
 }
 
 bool Card::drain_commands(bool quiet) {
@@ -75,6 +75,14 @@ void Card::carry_out(const Command& command) {
             else
                 file_.links[command.number].drained.fetch_add(1, std::memory_order_release);
             break;
+        case Command::Kind::kNote: {
+            LinkPort* link = links_[command.number].get();
+            const std::uint32_t fault =
+                link != nullptr ? link->note(std::as_bytes(std::span(command.note))) : ORR_FAULT_PEER_DOWN;
+            file_.note_fault.store(fault, std::memory_order_relaxed);
+            file_.notes_sent.fetch_add(1, std::memory_order_release);
+            break;
+        }
         case Command::Kind::kGrant:
             grant(command);
             break;
@@ -217,6 +225,8 @@ void Card::reset() {
         link.drained.store(0, std::memory_order_relaxed);
         link.control.store(0, std::memory_order_relaxed);
     }
+    file_.notes_sent.store(0, std::memory_order_relaxed);
+    file_.note_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
     file_.irq_status.store(0, std::memory_order_relaxed);
     file_.irq_mask.store(0, std::memory_order_relaxed);
     publish_core_reset();

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include <orrery/hw/bar0.h>
+
 #include "emulator/memory/host_memory.h"
 
 namespace orrery::emu {
@@ -22,6 +24,7 @@ struct Command {
         kForward,     // number: port, a: as ORR_R_LINK_CONTROL
         kDrain,       // number: port
         kGrant,       // number: port | node << 16, a: base, b: size, c: command word | rights, d: key
+        kNote,        // number: port, note
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error
@@ -32,6 +35,7 @@ struct Command {
     std::uint32_t number = 0;
     static constexpr unsigned kRightsShift = 32;
     std::uint64_t a = 0, b = 0, c = 0, d = 0;
+    std::array<std::uint32_t, ORR_NOTE_BYTES / 4> note{};
     // In and out of the commands that their sender waits for; borrowed until the command has been carried
     // out.
     std::optional<HostRange>* range = nullptr;

@@ -9,6 +9,7 @@
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/boot.h>
 #include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
 
 namespace orrery::emu {
 
@@ -42,6 +43,8 @@ struct RegisterFile {
     std::atomic<std::uint32_t> irq_mask{0};
     std::array<Link, ORR_LINK_MAX_PORTS> links;
     std::atomic<std::uint32_t> node{0};
+    std::atomic<std::uint32_t> notes_sent{0};
+    std::atomic<std::uint32_t> note_fault{ORR_FAULT_NONE};
     std::array<std::atomic<std::uint32_t>, ORR_NODES> routes{};  // as ORR_R_ROUTE shows them
 };
 

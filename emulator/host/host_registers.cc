@@ -32,6 +32,10 @@ bool is_link_control(std::uint32_t value) {
     constexpr std::uint32_t kFlags = (1u << ORR_LINK_LOSSES_SHIFT) - 1;
     return (value & ~ORR_LINK_FORWARD) == 0 || (value & kFlags) == kGuarded;
 }
+bool is_note(std::uint64_t offset, std::uint64_t first) {
+    return offset >= first && offset < first + ORR_NOTE_BYTES;
+}
+
 constexpr std::uint64_t kSkuNameBytes = 32;
 
 std::uint32_t half(std::uint64_t value, bool upper) {
@@ -150,6 +154,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_BOOT_ARG + 4:
         case ORR_R_IRQ_MASK:
         case ORR_R_NODE:
+        case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
         case ORR_R_BOOT_STATUS:
@@ -261,8 +266,31 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
         value = file.routes[(offset - ORR_R_ROUTE(0)) / 4].load(std::memory_order_acquire);
         return true;
     }
+    if (is_note(offset, ORR_R_NOTE_OUT)) {
+        value = note_[(offset - ORR_R_NOTE_OUT) / 4];
+        return true;
+    }
+    if (is_note(offset, ORR_R_NOTE_IN)) {
+        value = card_.notes().first().words[(offset - ORR_R_NOTE_IN) / 4];
+        return true;
+    }
     const Sku& sku = card_.sku();
     switch (offset) {
+        case ORR_R_NOTE_SENT:
+            value = file.notes_sent.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_NOTE_FAULT:
+            value = file.note_fault.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_NOTE_WAITING:
+            value = card_.notes().waiting();
+            return true;
+        case ORR_R_NOTE_FROM:
+            value = card_.notes().first().from;
+            return true;
+        case ORR_R_NOTE_DROPPED:
+            value = card_.notes().dropped();
+            return true;
         case ORR_R_ID:
             value = ORR_ID_MAGIC;
             return true;
@@ -474,8 +502,20 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
                     .a = value});
         return true;
     }
+    if (is_note(offset, ORR_R_NOTE_OUT)) {
+        note_[(offset - ORR_R_NOTE_OUT) / 4] = value;
+        return true;
+    }
     RegisterFile& file = card_.registers();
     switch (offset) {
+        case ORR_R_NOTE_SEND:
+            if (value >= card_.sku().link_ports) return false;
+            card_.post({.kind = Command::Kind::kNote, .number = value, .note = note_});
+            return true;
+        case ORR_R_NOTE_TAKE:
+            if (value != 1) return false;
+            card_.notes().take();
+            return true;
         case ORR_R_NODE:
             if (value >= ORR_NODES) return false;
             card_.post({.kind = Command::Kind::kNode, .number = value});
@@ -563,6 +603,8 @@ void HostRegisters::clear() {
     boot_image_ = boot_arg_ = 0;
     boot_size_ = 0;
     grants_ = {};
+    note_ = {};
+    card_.notes().clear();
 }
 
 void HostRegisters::reset() {

@@ -63,6 +63,7 @@ class HostRegisters {
     std::uint64_t boot_arg_ = 0;
     std::uint32_t boot_size_ = 0;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};
+    std::array<std::uint32_t, ORR_NOTE_BYTES / 4> note_{};
 };
 
 }  // namespace orrery::emu

@@ -108,7 +108,7 @@ bool Forwarder::pass(const Message& message) {
     const bool comes_here = hooks_.comes_here(message.source);
     Passed passed;
     // Never back to where it came from.
-    if (comes_here && onward != nullptr && message.hops < kMostHops &&
+    if (comes_here && message.op != kOpNote && onward != nullptr && message.hops < kMostHops &&
         !hooks_.comes_here(message.destination))
         passed = onward->pass({.message = message, .from = reader_.channel()});
     if (passed.what == Passed::kNoRoom) {

@@ -167,6 +167,9 @@ LinkSend LinkPort::write(std::uint32_t node, std::uint64_t offset, std::span<con
 std::uint32_t LinkPort::signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
     return impl_->signal(node, offset, value);
 }
+std::uint32_t LinkPort::note(std::span<const std::byte> data) {
+    return impl_->note(data);
+}
 std::uint32_t LinkPort::post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) {
     return impl_->post(node, offset, data);
 }

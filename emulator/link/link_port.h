@@ -72,6 +72,8 @@ struct LinkHooks {
     std::function<LinkPort*(std::uint32_t node)> onward;
     // A node refused a write or signal of this card: `fault` says why. May be empty.
     std::function<void(std::uint32_t port, std::uint32_t node, std::uint32_t fault)> refused;
+    // The neighbour, which says that it is that node, has a note for this card's driver. May be empty.
+    std::function<void(std::uint32_t node, std::span<const std::byte> data)> noted;
     // So many drain()s are done. May be empty.
     std::function<void(std::uint32_t port, std::uint32_t drains)> drained;
     // What a peer sent has been written to VRAM. May be empty.
@@ -146,6 +148,9 @@ class LinkPort final : public PeerPort {
     bool forwards() const;
     // ORR_R_LINK_DRAIN. LinkHooks::drained may be called from here.
     void drain();
+
+    // ORR_R_NOTE_SEND: ORR_FAULT_*.
+    std::uint32_t note(std::span<const std::byte> data);
 
     // Pulls the cable: the link goes down, what is on the wire still arrives, and the port finds no peer
     // until the cable is plugged in again. Errors: the socket cannot be made.

@@ -234,6 +234,14 @@ std::uint32_t LinkPort::Impl::signal(std::uint32_t node, std::uint64_t offset, s
     return fault;
 }
 
+std::uint32_t LinkPort::Impl::note(std::span<const std::byte> data) {
+    if (!up()) return ORR_FAULT_PEER_DOWN;
+    look_at_peer();
+    const std::uint32_t fault = transmitter_.note(events_.system_now(), data);
+    check_transmitter();
+    return fault;
+}
+
 std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
                                    std::span<const std::byte> data) {
     if (!up()) return ORR_FAULT_PEER_DOWN;

@@ -38,7 +38,10 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
                       std::uint64_t value) {
                    give_answer(request, {.status = status, .data = data, .value = value});
                }},
-          std::uint64_t{config_.gbps} * 125'000'000, counts_),
+          std::uint64_t{config_.gbps} * 125'000'000, counts_,
+          [this](std::uint32_t node, std::span<const std::byte> data) {
+              if (hooks_.noted) hooks_.noted(node, data);
+          }),
       transmitter_({.port = config_.port,
                     .lanes = config_.lanes,
                     .bytes_per_second = std::uint64_t{config_.gbps} * 125'000'000,

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <orrery/hw/bar0.h>
 #include <orrery/hw/link.h>
 
 #include "emulator/link/frame.h"
@@ -52,6 +53,11 @@ const char* Reader::judge_op(const Message& message) const {
         case kOpWrite:
             if (message.bytes == 0 || message.bytes > kMaxWriteBytes) return "a write has a bad length";
             if (message.value != 0) return "a write has a reserved field set";
+            return nullptr;
+        case kOpNote:
+            if (message.bytes != ORR_NOTE_BYTES || message.offset != 0 || message.value != 0)
+                return "a note has a field set that it has no use for";
+            if (message.hops != 0) return "a note is for another card";
             return nullptr;
         case kOpSignal:
             if (message.bytes != 0 || message.payload_at != 0) return "a signal has a payload";

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <orrery/hw/bar0.h>
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
@@ -16,7 +17,8 @@
 namespace orrery::emu::link {
 
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-                   ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts)
+                   ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts,
+                   Noted noted)
     : events_(events),
       vram_(vram),
       counters_(counters),
@@ -25,6 +27,7 @@ Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke
       arrived_(std::move(arrived)),
       comes_here_(std::move(comes_here)),
       answers_(std::move(answers)),
+      noted_(std::move(noted)),
       bytes_per_second_(bytes_per_second),
       counts_(counts),
       near_(counts),
@@ -107,6 +110,17 @@ void Receiver::refuse(const Message& message, Status status, bool tell) {
     if (tell) answers_.give(message, status, {}, 0);
 }
 
+// There may be no route yet: the hook says whether that node may come by this port.
+void Receiver::take_note(const Message& message) {
+    std::array<std::byte, ORR_NOTE_BYTES> data{};
+    get_payload(near_.channel(), message.payload_at, reinterpret_cast<std::uint8_t*>(data.data()),
+                data.size());
+    if (message.destination == node_)
+        noted_(message.source, data);
+    else
+        counters_.add(ORR_CTR_LINK_DENIED);
+}
+
 void Receiver::execute(const Message& message, bool deny) {
     const std::uint64_t bytes = message.op == kOpSignal ? sizeof(orr_semaphore) : message.bytes;
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
@@ -115,6 +129,7 @@ void Receiver::execute(const Message& message, bool deny) {
     counts_.rx_bytes.add(wire_bytes_of(message));
     if (message.arrival_ps < std::min(events_.system_now(), late_since_))
         counters_.add(ORR_CTR_LINK_STRAGGLERS);
+    if (message.op == kOpNote) return take_note(message);
     // Who is not behind this port gets no answer by it either.
     if (message.destination != node_ || !comes_here_(message.source, message.epoch))
         return refuse(message, kDenied, false);
@@ -237,7 +252,7 @@ std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index, Answ
         const bool answerless = next && wants_answer(*next) && !answers_.room(*next);
         if (!next)
             done = std::unexpected(next.error());
-        else if (next->op == kOpWrite && next->payload_end - began > kPayloadBytes)
+        else if (has_payload(next->op) && next->payload_end - began > kPayloadBytes)
             done = std::unexpected(
                 fmt::format("messages say more payload than there is room for (message {})", near_.taken()));
         else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)

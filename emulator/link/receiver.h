@@ -25,6 +25,7 @@ class Receiver {
 
     using Room = std::function<bool()>;
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
+    using Noted = std::function<void(std::uint32_t node, std::span<const std::byte> data)>;
     using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
     // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a read or
     // atomic is carried out. `give`: data and value as the operation has them; a refused write is only told if
@@ -40,7 +41,7 @@ class Receiver {
     // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
     // port, and in that epoch.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-             ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts);
+             ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts, Noted noted);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();
@@ -97,6 +98,7 @@ class Receiver {
     std::expected<bool, std::string> hurry_until(std::uint64_t index, Answerless how);
     void consume(const Message& message, bool deny = false);
     void poke(std::uint64_t offset);
+    void take_note(const Message& message);
     static bool wants_answer(const Message& message) {
         return message.op == kOpRead || message.op == kOpAtomic;
     }
@@ -112,6 +114,7 @@ class Receiver {
     Arrived arrived_;
     ComesHere comes_here_;
     Answers answers_;
+    Noted noted_;
     std::uint64_t bytes_per_second_;
     Counts& counts_;
     SharedArea inbox_;

@@ -174,7 +174,7 @@ void Transmitter::flush(unsigned lane) {
     while (!to.pending().empty() && to.room(payload_of(to.pending().front().message))) {
         Writer::Pending first = to.pending().front();
         to.pending().pop_front();
-        if (first.message.op == kOpWrite) to.add_payload(first.message, &first.data);
+        if (has_payload(first.message.op)) to.add_payload(first.message, &first.data);
         publish(to, first.message);
     }
     to.forget_refusal();
@@ -295,6 +295,22 @@ void Transmitter::answer(ModelTime at, const Message& request, const Answer& ans
     message.value = 0;
     message.status = kAnswerLost;
     put(to, message);
+}
+
+std::uint32_t Transmitter::note(ModelTime now, std::span<const std::byte> data) {
+    if (node_ == 0 || peer_node_ == 0 || peer_node_ >= ORR_NODES) return ORR_FAULT_NO_ROUTE;
+    Writer& to = lanes_.at(kNear);
+    flush(kNear);
+    const bool room = to.pending().empty() && to.room(data.size());
+    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (!room) return ORR_FAULT_PEER_BUSY;
+    Message message = message_to(static_cast<std::uint32_t>(peer_node_), kOpNote, now, 0);
+    message.bytes = static_cast<std::uint32_t>(data.size());
+    to.add_payload(message, data.data());
+    line_.send(message, now, data.size());
+    if (broken()) return ORR_FAULT_PEER_DOWN;
+    publish(to, message);
+    return broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
 
 Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switching) {

@@ -74,6 +74,8 @@ class Transmitter {
     };
     // Where there is room.
     void answer(ModelTime at, const Message& request, const Answer& answer);
+    // ORR_NOTE_BYTES for the neighbour's driver. Without room: ORR_FAULT_PEER_BUSY.
+    std::uint32_t note(ModelTime now, std::span<const std::byte> data);
     // What another card sent: begins to leave `switching` after its head came here, and ends no sooner than
     // that after its end came.
     Passed pass(ModelTime now, const Passing& passing, ModelTime switching);

@@ -51,6 +51,7 @@ inline constexpr std::uint32_t kOpWrite = 1;   // `bytes` from the payload area 
 inline constexpr std::uint32_t kOpSignal = 2;  // {value, arrival} to the semaphore at VRAM `offset`
 inline constexpr std::uint32_t kOpRead = 3;    // `bytes` from VRAM `offset` to whoever asks
 inline constexpr std::uint32_t kOpAtomic = 4;  // `function` on the word of `bytes` at VRAM `offset`
+inline constexpr std::uint32_t kOpNote = 16;   // ORR_NOTE_BYTES from the payload area to the neighbour's driver
 // And answers, in `near_back` and `far_back`:
 inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an atomic (the old value), or a
                                                // write or signal that was refused (tag 0)
@@ -68,7 +69,7 @@ enum Status : std::uint16_t {
 struct alignas(64) Message {
     std::uint32_t op;
     std::uint32_t bytes;        // kOpWrite: 1 .. kMaxWriteBytes; kOpRead: 1 .. kMaxReadBytes; kOpAtomic: 4 or
-                                // 8; kOpAnswer: of payload, 0 .. kMaxReadBytes; else 0
+                                // 8; kOpNote: ORR_NOTE_BYTES; kOpAnswer: of payload, 0 .. kMaxReadBytes; else 0
     std::uint64_t index;        // of this message in its channel since the link came up, from 0
     std::uint64_t send_ps;      // the sender's system time when it was given to the port
     std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
@@ -93,14 +94,17 @@ struct alignas(64) Message {
 };
 static_assert(sizeof(Message) == 128);
 
+constexpr bool has_payload(std::uint32_t op) {
+    return op == kOpWrite || op == kOpAnswer || op == kOpNote;
+}
 // Bytes in the payload area.
 constexpr std::uint64_t payload_of(const Message& message) {
-    return message.op == kOpWrite || message.op == kOpAnswer ? message.bytes : 0;
+    return has_payload(message.op) ? message.bytes : 0;
 }
 // What it is counted and charged for; a message takes kLeastBytes of the wire at least.
 constexpr std::uint64_t wire_bytes_of(const Message& message) {
-    return message.op == kOpWrite || (message.op == kOpAnswer && message.bytes != 0) ? message.bytes
-                                                                                     : sizeof(orr_semaphore);
+    const std::uint64_t bytes = payload_of(message);
+    return bytes != 0 ? bytes : sizeof(orr_semaphore);
 }
 
 static_assert(kPayloadBytes <= std::uint64_t{1} << 32 && ORR_NODES <= 1u << 16);

@@ -17,15 +17,16 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
                              std::uint64_t& payload_end, ModelTime& arrival) {
     auto m = input.take<link::Message>();
     const auto keep = input.take<std::uint8_t>();
-    if ((keep & 1) == 0) m.op = 1 + m.op % 2;
+    if ((keep & 1) == 0) m.op = m.op % 8 == 7 ? link::kOpNote : 1 + m.op % 2;
     if ((keep & 2) == 0) m.index = index;
-    if ((keep & 4) == 0) m.bytes = m.op == link::kOpWrite ? 1 + m.bytes % 0x5000 : 0;
+    const bool note = m.op == link::kOpNote;
+    if ((keep & 4) == 0) m.bytes = note ? ORR_NOTE_BYTES : m.op == link::kOpWrite ? 1 + m.bytes % 0x5000 : 0;
     if ((keep & 8) == 0) {
         m.arrival_ps = arrival + m.arrival_ps % 1000;
         m.send_ps = m.arrival_ps / 2;
     }
     if ((keep & 16) == 0) {
-        m.payload_at = m.op == link::kOpWrite ? m.payload_at % link::kPayloadBytes : 0;
+        m.payload_at = link::has_payload(m.op) ? m.payload_at % link::kPayloadBytes : 0;
         m.payload_end = payload_end + m.bytes;
     }
     if ((keep & 128) == 0) {
@@ -33,7 +34,8 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
         m.destination = destination;
     }
     if ((keep & 32) == 0) m.offset = kGranted - 0x1000 + m.offset % 0x6000;
-    if ((keep & 64) == 0 && m.op == link::kOpWrite) m.value = 0;
+    if ((keep & 64) == 0 && link::has_payload(m.op)) m.value = 0;
+    if ((keep & 64) == 0 && note) m.offset = m.hops = 0;
     if ((keep & 64) == 0 && m.op == link::kOpSignal) m.offset &= ~std::uint64_t{15};
     m.damaged %= link::kMostDamaged + 2;
     payload_end = m.payload_end;

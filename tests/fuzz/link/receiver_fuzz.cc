@@ -18,7 +18,7 @@ struct Card {
               events, vram, counters, [](std::uint64_t) {}, [] { return true; },
               [](std::uint64_t, std::uint64_t) {},
               [](std::uint32_t node, std::uint32_t epoch) { return node == kPeer && epoch == 0; },
-              50'000'000'000, counts) {
+              50'000'000'000, counts, [](std::uint32_t, std::span<const std::byte>) {}) {
         receiver.set_node(kOwner);
         receiver.set_grant(0, {kGranted, 0x1000, kPeer});
         receiver.set_grant(1, {kGranted + 0x1000, kGrantBytes - 0x1000, kPeer});

@@ -112,6 +112,61 @@ TEST_F(LinkedCards, KnowEachOther) {
     EXPECT_NE(a_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
 }
 
+// Sends word 0 of a note; what became of it.
+std::uint32_t send_note(CardRig& from, std::uint32_t port, std::uint32_t word) {
+    const std::uint32_t sent = from.read32(ORR_R_NOTE_SENT);
+    from.write32(ORR_R_NOTE_OUT, word);
+    from.write32(ORR_R_NOTE_OUT + ORR_NOTE_BYTES - 4, ~word);
+    from.write32(ORR_R_NOTE_SEND, port);
+    EXPECT_EQ(from.read32(ORR_R_NOTE_SENT), sent + 1);
+    return from.read32(ORR_R_NOTE_FAULT);
+}
+
+TEST_F(LinkedCards, DriversSendEachOtherNotes) {
+    b_->write32(ORR_R_IRQ_STATUS, ~0u);
+    EXPECT_EQ(b_->read32(ORR_R_NOTE_WAITING), 0u);
+    EXPECT_EQ(b_->read32(ORR_R_NOTE_FROM), 0u);
+    // Without a route, and to a node that the sender need not know.
+    a_->write32(ORR_R_ROUTE(2), 0);
+    b_->write32(ORR_R_ROUTE(1), 0);
+    for (std::uint32_t n = 0; n < ORR_NOTE_SLOTS + 3; ++n)
+        EXPECT_EQ(send_note(*a_, 0, 100 + n), ORR_FAULT_NONE);
+    settle();
+    EXPECT_NE(b_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
+    EXPECT_EQ(b_->read32(ORR_R_NOTE_WAITING), ORR_NOTE_SLOTS);
+    EXPECT_EQ(b_->read32(ORR_R_NOTE_DROPPED), 3u);
+    for (std::uint32_t n = 0; n < ORR_NOTE_SLOTS; ++n) {
+        EXPECT_EQ(b_->read32(ORR_R_NOTE_FROM), 1u) << "from node 1, by port 0";
+        EXPECT_EQ(b_->read32(ORR_R_NOTE_IN), 100 + n);
+        EXPECT_EQ(b_->read32(ORR_R_NOTE_IN + ORR_NOTE_BYTES - 4), ~(100 + n));
+        b_->write32(ORR_R_NOTE_TAKE, 1);
+    }
+    EXPECT_EQ(b_->read32(ORR_R_NOTE_WAITING), 0u);
+    EXPECT_EQ(send_note(*b_, 0, 5), ORR_FAULT_NONE);
+    settle();
+    EXPECT_EQ(a_->read32(ORR_R_NOTE_IN), 5u);
+    EXPECT_EQ(a_->read32(ORR_R_NOTE_FROM), 2u);
+}
+
+TEST_F(LinkedCards, NotesThatGoNowhere) {
+    EXPECT_EQ(send_note(*a_, 1, 1), ORR_FAULT_PEER_DOWN) << "no link is there";
+    // Who has a route comes by no other port.
+    const std::uint64_t denied = b_->counter(ORR_CTR_LINK_DENIED);
+    b_->write32(ORR_R_ROUTE(1), ORR_ROUTE_VALID | 1);
+    EXPECT_EQ(send_note(*a_, 0, 1), ORR_FAULT_NONE);
+    settle();
+    EXPECT_EQ(b_->read32(ORR_R_NOTE_WAITING), 0u);
+    EXPECT_EQ(b_->counter(ORR_CTR_LINK_DENIED), denied + 1);
+    // A card whose driver has gone.
+    b_->write32(ORR_R_NODE, 0);
+    settle();
+    EXPECT_EQ(send_note(*a_, 0, 1), ORR_FAULT_NO_ROUTE);
+    a_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    settle();
+    EXPECT_EQ(a_->read32(ORR_R_NOTE_SENT), 0u);
+    EXPECT_EQ(a_->read32(ORR_R_NOTE_FAULT), ORR_FAULT_NONE);
+}
+
 TEST_F(LinkedCards, AnEpochEndsWhatWasSentInAnOlderOne) {
     map();
     grant(*b_, kGranted, 0x1000);

@@ -169,7 +169,19 @@ TEST_F(BadPeerTest, BadMessages) {
     spoil_message("has a payload", [&](auto& m) { signal(m), m.bytes = 8; });
     spoil_message("has a payload", [&](auto& m) { signal(m), m.payload_at = 8; });
     spoil_message("credit", [&](auto& m) { signal(m), m.payload_end = 64; });
-    EXPECT_EQ(card.errors.count(ErrorKind::kGuestError), 17u);
+    const auto note = [](auto& m) {
+        m.op = link::kOpNote;
+        m.bytes = ORR_NOTE_BYTES;
+        m.offset = 0;
+    };
+    spoil_message("no use for", [&](auto& m) { note(m), m.bytes = 8; });
+    spoil_message("no use for", [&](auto& m) { note(m), m.bytes = link::kMaxWriteBytes; });
+    spoil_message("no use for", [&](auto& m) { note(m), m.offset = 16; });
+    spoil_message("no use for", [&](auto& m) { note(m), m.value = 1; });
+    spoil_message("payload is out of range", [&](auto& m) { note(m), m.payload_at = ~0u; });
+    spoil_message("payload credit", [&](auto& m) { note(m), m.payload_end = 8; });
+    spoil_message("another card", [&](auto& m) { note(m), m.hops = 1; });
+    EXPECT_EQ(card.errors.count(ErrorKind::kGuestError), 24u);
     EXPECT_TRUE(card.pokes.empty());
     expect_alive();
 }

@@ -45,6 +45,9 @@ extern "C" {
 #define DRM_ORR_SIGNALLER_DETACH 0x11
 #define DRM_ORR_QUERY_WAY 0x12
 #define DRM_ORR_QUERY_CYCLE 0x13
+#define DRM_ORR_FABRIC_EXPORT 0x14
+#define DRM_ORR_FABRIC_IMPORT 0x15
+#define DRM_ORR_FABRIC_REVOKE 0x16
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -354,6 +357,41 @@ struct drm_orr_query_cycle {
 	__u32 lead; /* out: of them those before the cycle */
 };
 
+/*
+ * Memory for cards of other machines (1.6; hardware 2.2). What comes out is a handle: whoever has it, on a machine
+ * with a card at the other end of a link of this one, may write there, so it is to be given to those only who are
+ * meant. Until FABRIC_REVOKE, or the end of the file.
+ */
+struct drm_orr_fabric_export {
+	__u32 handle; /* of a VRAM BO of this card */
+	__u32 flags; /* 0 */
+	__u64 object; /* out: the handle's number */
+	__u64 size; /* out: bytes */
+	__u32 node; /* out: the card's number among those that it reaches */
+	__u32 pad; /* out: 0 */
+	__u8 secret[16]; /* out: random */
+};
+
+/*
+ * A BO of such memory, to be bound for writing. What was shared and is not any more can be bound no more
+ * (-ENOTCONN), and what is bound leads nowhere.
+ */
+struct drm_orr_fabric_import {
+	__u64 object; /* as they came out */
+	__u64 size;
+	__u32 node;
+	__u32 flags; /* 0 */
+	__u8 secret[16];
+	__u32 handle; /* out */
+	__u32 pad; /* 0 */
+};
+
+/* 0: nobody can write there by that handle any more; what was sent before has been carried out. */
+struct drm_orr_fabric_revoke {
+	__u64 object; /* of this file */
+	__u64 pad; /* 0 */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -382,6 +420,12 @@ struct drm_orr_query_cycle {
 #define DRM_IOCTL_ORR_QUERY_WAY DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_WAY, struct drm_orr_query_way)
 #define DRM_IOCTL_ORR_QUERY_CYCLE \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_QUERY_CYCLE, struct drm_orr_query_cycle)
+#define DRM_IOCTL_ORR_FABRIC_EXPORT \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_FABRIC_EXPORT, struct drm_orr_fabric_export)
+#define DRM_IOCTL_ORR_FABRIC_IMPORT \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_FABRIC_IMPORT, struct drm_orr_fabric_import)
+#define DRM_IOCTL_ORR_FABRIC_REVOKE \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_FABRIC_REVOKE, struct drm_orr_fabric_revoke)
 
 #if defined(__cplusplus)
 }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Cards of other machines at the other ends of links, and memory that is shared with them. */
+#ifndef _ORR_FOREIGN_H_
+#define _ORR_FOREIGN_H_
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/xarray.h>
+
+#include <orrery/hw/bar0.h>
+#include <orrery/hw/link.h>
+
+#include "orr_grant.h"
+
+struct orr_bo;
+struct orr_device;
+struct orr_file;
+
+#define ORR_NOTE_MAGIC 0x4e4fu
+#define ORR_NOTE_VERSION 1u
+#define ORR_FABRIC_SECRET_BYTES 16u
+
+/**
+ * enum orr_note_op - what a note between drivers is about
+ * @ORR_NOTE_HELLO: here is a card, with a new nonce
+ * @ORR_NOTE_HELLO_BACK: the answer, with the other's
+ * @ORR_NOTE_GOODBYE: all that was shared ends
+ * @ORR_NOTE_MAP: may I write to the memory behind this handle?
+ * @ORR_NOTE_MAP_BACK: the answer
+ * @ORR_NOTE_UNMAP: the memory of @tag is not used any more
+ * @ORR_NOTE_REVOKED: it is not shared any more
+ */
+enum orr_note_op {
+	ORR_NOTE_HELLO = 1,
+	ORR_NOTE_HELLO_BACK,
+	ORR_NOTE_GOODBYE,
+	ORR_NOTE_MAP,
+	ORR_NOTE_MAP_BACK,
+	ORR_NOTE_UNMAP,
+	ORR_NOTE_REVOKED,
+};
+
+/**
+ * struct orr_note - between drivers, in the card's own registers
+ */
+struct orr_note {
+	/** @magic: ORR_NOTE_MAGIC */
+	__le16 magic;
+	/** @version: ORR_NOTE_VERSION */
+	u8 version;
+	/** @op: enum orr_note_op */
+	u8 op;
+	/** @tag: of the one who maps: what it calls this mapping, the same when it asks again */
+	__le32 tag;
+	/** @object: of the one who has the memory */
+	__le64 object;
+	/** @base: VRAM offset, in an answer */
+	__le64 base;
+	/** @size: of the memory */
+	__le64 size;
+	/** @secret: that came with the handle */
+	u8 secret[ORR_FABRIC_SECRET_BYTES];
+	/** @nonce: of the sender; both together make the epoch */
+	__le16 nonce;
+	/** @epoch: in which the sender believes to be */
+	__le16 epoch;
+	/** @status: 0 or a negative error, in an answer */
+	__le32 status;
+	/** @pad: 0 */
+	u8 pad[8];
+};
+static_assert(sizeof(struct orr_note) == ORR_NOTE_BYTES);
+
+/**
+ * struct orr_foreign - what is known of the card at the other end of a port
+ */
+struct orr_foreign {
+	/** @seen: what it says that it is; 0: the link is down */
+	u64 seen;
+	/** @uid: the same; 0: it is this driver's own */
+	u64 uid;
+	/** @node: its number, while there is a session */
+	u32 node;
+	/** @losses: of the link, when that was found out */
+	u32 losses;
+	/** @nonce: this side's; another one after each loss */
+	u16 nonce;
+	/** @peer_nonce: the other's */
+	u16 peer_nonce;
+	/** @session: both have greeted, and there is a route */
+	bool session;
+	/** @forged: handles with a wrong secret that came from there */
+	u32 forged;
+};
+
+/**
+ * struct orr_fabric - what a card shares with cards of other machines
+ */
+struct orr_fabric {
+	/** @lock: guards all of it */
+	struct mutex lock;
+	/** @open: the card has its number, and greets */
+	bool open;
+	/** @foreign: by port */
+	struct orr_foreign foreign[ORR_LINK_MAX_PORTS];
+	/** @exports: struct orr_export by number, from 1 */
+	struct xarray exports;
+	/** @leases: struct orr_lease: who may write here */
+	struct list_head leases;
+	/** @imports: struct orr_import: where this card may write */
+	struct list_head imports;
+	/** @asked: struct orr_asked: who waits for an answer */
+	struct list_head asked;
+	/** @last_tag: of imports */
+	u32 last_tag;
+	/** @ended: struct orr_import that are to be told of; @ended_lock */
+	struct list_head ended;
+	/** @ended_lock: guards @ended */
+	spinlock_t ended_lock;
+};
+
+/**
+ * struct orr_export - memory that who knows the secret may write to
+ */
+struct orr_export {
+	/** @bo: a reference */
+	struct orr_bo *bo;
+	/** @file: whose it is */
+	struct orr_file *file;
+	/** @tenant: who pays for grants */
+	struct orr_tenant tenant;
+	/** @secret: that goes into the handle */
+	u8 secret[ORR_FABRIC_SECRET_BYTES];
+};
+
+/**
+ * struct orr_lease - somebody else's mapping of an export
+ */
+struct orr_lease {
+	/** @link: in orr_fabric.leases */
+	struct list_head link;
+	/** @export: of what */
+	struct orr_export *export;
+	/** @port: by which he comes */
+	u32 port;
+	/** @node: his */
+	u32 node;
+	/** @tag: what he calls it */
+	u32 tag;
+};
+
+/**
+ * struct orr_import - memory of a card of another machine, of a BO of this one
+ */
+struct orr_import {
+	/** @link: in orr_fabric.imports, at last in orr_fabric.ended */
+	struct list_head link;
+	/** @port: by which it is reached */
+	u32 port;
+	/** @node: of the card that has it */
+	u32 node;
+	/** @uid: likewise */
+	u64 uid;
+	/** @base: VRAM offset there */
+	u64 base;
+	/** @size: bytes */
+	u64 size;
+	/** @tag: what it is called in notes */
+	u32 tag;
+	/** @dead: nothing is there any more */
+	bool dead;
+};
+
+/* orr_note.c */
+int orr_note_send(struct orr_device *odev, u32 port, const struct orr_note *note);
+bool orr_note_take(struct orr_device *odev, u32 *port, u32 *node, struct orr_note *note);
+
+/* orr_foreign.c */
+int orr_foreign_init(struct orr_device *odev);
+void orr_foreign_work(struct orr_device *odev);
+void orr_foreign_open(struct orr_device *odev);
+void orr_foreign_goodbye(struct orr_device *odev);
+int orr_foreign_find(struct orr_device *odev, u32 node, u32 *port);
+void orr_foreign_greet(struct orr_device *odev, u32 port);
+u16 orr_foreign_epoch(const struct orr_foreign *foreign);
+
+/* orr_fabric.c */
+void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *note);
+void orr_fabric_end_port(struct orr_device *odev, u32 port);
+void orr_fabric_tell_ended(struct orr_device *odev);
+void orr_fabric_close(struct orr_file *file);
+void orr_fabric_forget(struct orr_device *odev, struct orr_import *import);
+
+#endif /* _ORR_FOREIGN_H_ */

@@ -1,0 +1,17 @@
+#!/bin/bash
+# fabric.sh ORRERY_VM LOGS: memory of a card of one VM, and a card of another that writes to it and whose VM ends.
+set -uo pipefail
+vm=$1 logs=$2
+fail() {
+    echo "fabric.sh: $*" >&2
+    cat "$logs/out" >&2
+    exit 1
+}
+rm -rf "$logs"
+mkdir -p "$logs/share"
+"$vm" --vms 2 --memory 512M --timeout 240 --allow-vm-exit --logs "$logs" --share "$logs/share" -- kmod_fabric >"$logs/out" 2>&1
+status=$?
+grep -qx 'vm0: owner: passed' "$logs/out" || fail "status $status"
+[ $status = 122 ] || fail "status $status instead of that of the VM that ended"
+grep -q 'came with a handle that nobody here has made' "$logs/vm0/guest.log" || fail "the owner's log"
+grep -q 'came with a handle that the card with the number 1 does not know' "$logs/vm1/guest.log" || fail "the other's log"
