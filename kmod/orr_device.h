@@ -158,6 +158,8 @@ struct orr_link_look {
 	u32 losses;
 	/** @control: ORR_LINK_FORWARD */
 	u32 control;
+	/** @reach: of a port to a switch, by orr_links_look(): changes with what that reaches; else 0 */
+	u32 reach;
 };
 
 /**
@@ -477,6 +479,7 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 	look->state = orr_read32(odev, link + ORR_R_LINK_STATE);
 	look->losses = orr_read32(odev, link + ORR_R_LINK_LOSSES);
 	look->control = orr_read32(odev, link + ORR_R_LINK_CONTROL);
+	look->reach = 0;
 	return (look->state != U32_MAX && look->losses != U32_MAX) || orr_hw_answers(odev, true);
 }
 
@@ -490,6 +493,16 @@ static inline bool orr_has_notes(const struct orr_device *odev)
 static inline bool orr_link_counts(const struct orr_device *odev)
 {
 	return (odev->info.hw_version & 0xffff) >= 1;
+}
+
+/* Whether there is a switch at the other end. */
+static inline bool orr_link_to_switch(struct orr_device *odev, u32 port)
+{
+	u32 kind = 0;
+
+	if ((odev->info.hw_version & 0xffff) >= 2)
+		kind = orr_read32(odev, ORR_R_LINK(port) + ORR_R_LINK_SWITCH);
+	return kind & ORR_LINK_IS_SWITCH && kind != U32_MAX;
 }
 
 /* In Gbit/s, by the lanes in use to send; of all lanes, if it is not up or does not say. */

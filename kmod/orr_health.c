@@ -213,8 +213,12 @@ bool orr_links_look(struct orr_device *odev, struct orr_link_look looks[])
 
 	if (orr_enter(odev, &idx))
 		return false;
-	for (i = 0; i < odev->info.link_ports && looked; i++)
+	for (i = 0; i < odev->info.link_ports && looked; i++) {
 		looked = orr_link_look(odev, i, &looks[i]);
+		if (looked && orr_link_is_up(&looks[i]) && orr_link_to_switch(odev, i))
+			looks[i].reach = orr_read32(odev,
+						    ORR_R_LINK(i) + ORR_R_LINK_REACH_VERSION);
+	}
 	orr_exit(odev, idx);
 	return looked;
 }
@@ -235,7 +239,8 @@ static bool orr_link_changed(struct orr_device *odev, unsigned long *told)
 		if (looks[i].state != odev->link_looks[i].state ||
 		    looks[i].losses != odev->link_looks[i].losses)
 			__set_bit(i, told);
-		changed |= looks[i].control != odev->link_looks[i].control;
+		changed |= looks[i].control != odev->link_looks[i].control ||
+			   looks[i].reach != odev->link_looks[i].reach;
 		odev->link_looks[i] = looks[i];
 	}
 	return changed || *told;

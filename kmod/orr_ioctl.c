@@ -399,7 +399,7 @@ static int orr_query_way_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	ret = orr_way_query(odev, args->peer_uid, &way, &port);
 	if (ret)
 		return ret;
-	args->links = way.links;
+	args->links = way.links ? way.fabric ?: way.links : 0;
 	args->port = way.links ? port : 0;
 	args->gbps = way.links ? way.gbps : 0;
 	args->latency_ns = way.links ? way.latency_ns : 0;

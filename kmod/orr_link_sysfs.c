@@ -66,16 +66,22 @@ static ssize_t state_show(struct kobject *kobj, struct kobj_attribute *attr, cha
 
 static ssize_t peer_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	u64 uid, port;
+	u64 uid, port, kind = 0;
 	int ret;
 
+	if ((orr_link_device(kobj)->info.hw_version & 0xffff) >= 2) {
+		ret = orr_link_read(kobj, ORR_R_LINK_SWITCH, false, &kind);
+		if (ret)
+			return ret;
+	}
 	ret = orr_link_read(kobj, ORR_R_LINK_PEER_UID, true, &uid) ?:
 	      orr_link_read(kobj, ORR_R_LINK_PEER_PORT, false, &port);
 	if (ret)
 		return ret;
 	if (!uid)
 		return sysfs_emit(buf, "none\n");
-	return sysfs_emit(buf, "%016llx %llu\n", uid, port);
+	return sysfs_emit(buf, "%016llx %llu%s\n", uid, port,
+			  kind & ORR_LINK_IS_SWITCH ? " switch" : "");
 }
 
 /*

@@ -11,6 +11,10 @@
  * go round in a circle. The last link of a way is no part of one: what is there is for that card,
  * and waits for nobody. If a circle is left, links beyond those that it takes to join the cards
  * are made longer, until ways go over few enough of them; at last nothing but a tree is used.
+ *
+ * Cards that no cables join may be on switches that reach each other. Such a way begins and ends there:
+ * no card passes on what goes over switches, so it is no part of another way, and no part of a circle.
+ * What switches do among themselves is theirs (docs/switch.md).
  */
 #include <linux/jhash.h>
 #include <linux/sched.h>
@@ -118,7 +122,7 @@ static void orr_map_shortest(struct orr_map *map, u32 factor)
  * @to: index of the other
  * @ports: filled in: the port by which it leaves the first card, the next, …
  *
- * Return: the number of links, 0: there is no way.
+ * Return: the number of links, of which all that lead over switches are one; 0: there is no way.
  */
 unsigned int orr_map_way(const struct orr_map *map, unsigned int from, unsigned int to,
 			 u8 ports[ORR_WAY_LINKS])
@@ -128,6 +132,10 @@ unsigned int orr_map_way(const struct orr_map *map, unsigned int from, unsigned 
 	while (from != to) {
 		u8 port = map->next[from][to];
 
+		if (!links && map->fabric[from][to].used) {
+			ports[0] = port;
+			return 1;
+		}
 		if (port == ORR_MAP_NONE || links == ORR_WAY_LINKS)
 			return 0;
 		ports[links++] = port;
@@ -209,11 +217,7 @@ static bool orr_map_waits_end(struct orr_map *map)
 	return !left;
 }
 
-/**
- * orr_map_compute - find all ways over the links that are used
- * @map: the map; gets @next
- */
-void orr_map_compute(struct orr_map *map)
+static void orr_map_over_cables(struct orr_map *map)
 {
 	u32 factor, salts;
 
@@ -235,4 +239,28 @@ void orr_map_compute(struct orr_map *map)
 	WARN_ONCE(1, "no ways between cards that fit");
 	for (factor = 0; factor < map->count; factor++)
 		memset(map->next[factor], ORR_MAP_NONE, sizeof(map->next[factor]));
+}
+
+/**
+ * orr_map_compute - find all ways over the links that are used
+ * @map: the map; gets @next
+ */
+void orr_map_compute(struct orr_map *map)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < map->count; i++)
+		for (j = 0; j < map->count; j++)
+			map->fabric[i][j].used = false;
+	orr_map_over_cables(map);
+	for (i = 0; i < map->count; i++) {
+		for (j = 0; j < map->count; j++) {
+			struct orr_map_fabric *fabric = &map->fabric[i][j];
+
+			if (i == j || !fabric->links || map->next[i][j] != ORR_MAP_NONE)
+				continue;
+			fabric->used = true;
+			map->next[i][j] = fabric->port;
+		}
+	}
 }

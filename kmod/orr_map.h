@@ -31,6 +31,8 @@ struct orr_map_port {
 	bool used;
 	/** @tree: one of as few links as join the cards */
 	bool tree;
+	/** @to_switch: the other end is a switch */
+	bool to_switch;
 	/** @waits: ports of @peer for which what leaves here may wait */
 	u8 waits;
 };
@@ -50,6 +52,24 @@ struct orr_map_card {
 };
 
 /**
+ * struct orr_map_fabric - a way from one card to another over switches, as both of them see it
+ */
+struct orr_map_fabric {
+	/** @links: number; 0: there is none */
+	u8 links;
+	/** @port: of the one, by which it leaves */
+	u8 port;
+	/** @used: it is what @next says: no cables between cards lead there */
+	bool used;
+	/** @losses: on the way there, as the switches count them */
+	u16 losses;
+	/** @gbps: of the slowest link */
+	u32 gbps;
+	/** @latency_ns: one way, with what passing on takes */
+	u32 latency_ns;
+};
+
+/**
  * struct orr_map - all cards
  */
 struct orr_map {
@@ -63,6 +83,8 @@ struct orr_map {
 	u64 cost[ORR_MAP_CARDS][ORR_MAP_CARDS];
 	/** @next: from, to: the port, or ORR_MAP_NONE */
 	u8 next[ORR_MAP_CARDS][ORR_MAP_CARDS];
+	/** @fabric: from, to */
+	struct orr_map_fabric fabric[ORR_MAP_CARDS][ORR_MAP_CARDS];
 };
 
 void orr_map_compute(struct orr_map *map);

@@ -41,6 +41,7 @@ static void orr_map_look(struct orr_map_card *card)
 		port->gbps = orr_link_gbps(odev, p);
 		port->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
 		card->forward_ns = orr_read32(odev, link + ORR_R_LINK_FORWARD_NS);
+		port->to_switch = orr_link_to_switch(odev, p);
 	}
 	if (card->forward_ns == U32_MAX)
 		card->forward_ns = 0;
@@ -80,6 +81,102 @@ static u8 orr_map_peer(unsigned int i, u32 p)
 			return j;
 	}
 	return ORR_MAP_NONE;
+}
+
+/**
+ * orr_reach_look - what says the switch at a port of a node? Inside orr_enter().
+ * @odev: the card
+ * @port: its port
+ * @node: the node
+ *
+ * Return: ORR_REACH_HOW; 0: nothing.
+ */
+u32 orr_reach_look(struct orr_device *odev, u32 port, u32 node)
+{
+	u32 how = orr_read32(odev, ORR_R_REACH(port, node) + ORR_REACH_HOW);
+
+	return how == U32_MAX || !(how & ORR_REACH_VALID) ? 0 : how;
+}
+
+/* The port of a card that is joined to that port of that switch. */
+static u32 orr_map_joined(unsigned int i, u64 uid, u32 port)
+{
+	u32 p;
+
+	for (p = 0; p < ORR_LINK_MAX_PORTS; p++) {
+		const struct orr_map_port *at = &orr_map.card[i].port[p];
+
+		if (at->to_switch && at->peer_uid == uid && at->peer_port == port)
+			break;
+	}
+	return p;
+}
+
+/*
+ * A switch says of a node behind which port of which switch it is. The card there has to have that one at
+ * its port, so that nobody gets what is for another by saying that he is that one.
+ */
+static bool orr_map_look_one(unsigned int i, u32 p, unsigned int j, struct orr_map_fabric *found,
+			     u32 *back)
+{
+	struct orr_device *odev = orr_map.card[i].odev;
+	u32 reach = ORR_R_REACH(p, orr_map.card[j].odev->node);
+	u32 how, latency, mbps;
+	u64 uid;
+	int idx;
+
+	if (orr_enter(odev, &idx))
+		return false;
+	how = orr_reach_look(odev, p, orr_map.card[j].odev->node);
+	if (how) {
+		uid = orr_read64(odev, reach + ORR_REACH_FABRIC);
+		latency = orr_read32(odev, reach + ORR_REACH_LATENCY_NS);
+		mbps = orr_read32(odev, reach + ORR_REACH_MBPS);
+	}
+	orr_exit(odev, idx);
+	if (!how)
+		return false;
+	*back = orr_map_joined(j, uid, how >> ORR_REACH_PORT_SHIFT & ORR_REACH_PORT);
+	if (*back == ORR_LINK_MAX_PORTS)
+		return false;
+	found->links = (how >> ORR_REACH_LINKS_SHIFT & ORR_REACH_LINKS) + 1;
+	found->port = p;
+	found->losses = how >> ORR_REACH_LOSSES_SHIFT;
+	found->gbps = min(orr_map.card[i].port[p].gbps, max(mbps / 1000, 1u));
+	found->latency_ns = min((u64)orr_map.card[i].port[p].latency_ns + latency, U32_MAX);
+	return true;
+}
+
+static void orr_map_look_pair(unsigned int i, unsigned int j)
+{
+	struct orr_map_fabric there = {}, here = {};
+	u32 p, q, back;
+
+	for (p = 0; p < ORR_LINK_MAX_PORTS; p++) {
+		if (!orr_map.card[i].port[p].to_switch ||
+		    !orr_map_look_one(i, p, j, &there, &q) ||
+		    !orr_map_look_one(j, q, i, &here, &back) || back != p)
+			continue;
+		if (orr_map.fabric[i][j].links &&
+		    orr_map.fabric[i][j].latency_ns <= there.latency_ns)
+			continue;
+		orr_map.fabric[i][j] = there;
+		orr_map.fabric[j][i] = here;
+	}
+}
+
+/* Which cards reach each other over switches? Those that number no cards have no part in it. */
+static void orr_map_look_at_fabrics(void)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < orr_map.count; i++)
+		for (j = 0; j < orr_map.count; j++)
+			orr_map.fabric[i][j] = (struct orr_map_fabric){};
+	for (i = 0; i < orr_map.count; i++)
+		for (j = i + 1; j < orr_map.count; j++)
+			if (orr_map.card[i].forward_ns && orr_map.card[j].forward_ns)
+				orr_map_look_pair(i, j);
 }
 
 /* Is a link used that is there? What is not there any more is forgotten. */
@@ -128,6 +225,17 @@ bool orr_pair_has(const struct orr_pair *pair, const u8 ports[], unsigned int li
 
 	if (!pair->way.links || pair->way.links != links)
 		return false;
+	if (links == 1) {
+		unsigned int a = orr_map_index(pair->ends[0]);
+		unsigned int b = orr_map_index(pair->ends[1]);
+		const struct orr_map_fabric *fabric = &orr_map.fabric[a][b];
+
+		if (pair->way.fabric != (fabric->used ? fabric->links : 0))
+			return false;
+		if (fabric->used)
+			return pair->way.steps[0].onward == ports[0] &&
+			       pair->way.steps[1].back == orr_map.fabric[b][a].port;
+	}
 	for (i = 0; i < links; i++) {
 		unsigned int at = orr_map_index(pair->way.steps[i].odev);
 		const struct orr_map_port *port;
@@ -147,6 +255,14 @@ static bool orr_pair_is_joined(const struct orr_pair *pair)
 {
 	unsigned int i;
 
+	if (pair->way.fabric) {
+		unsigned int a = orr_map_index(pair->ends[0]);
+		unsigned int b = orr_map_index(pair->ends[1]);
+
+		return a < orr_map.count && b < orr_map.count && orr_map.fabric[a][b].links &&
+		       orr_map.fabric[a][b].port == pair->way.steps[0].onward &&
+		       orr_map.fabric[b][a].port == pair->way.steps[1].back;
+	}
 	for (i = 0; i < pair->way.links; i++) {
 		unsigned int at = orr_map_index(pair->way.steps[i].odev);
 		const struct orr_map_port *port;
@@ -264,6 +380,7 @@ void orr_map_make(void)
 	for (i = 0; i < orr_map.count; i++)
 		for (p = 0; p < ORR_LINK_MAX_PORTS; p++)
 			orr_map.card[i].port[p].peer = orr_map_peer(i, p);
+	orr_map_look_at_fabrics();
 	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))
 		pair->in_use = orr_peer_has_grants(pair->ends[0], pair->ends[1]->node) ||
 			       orr_peer_has_grants(pair->ends[1], pair->ends[0]->node);

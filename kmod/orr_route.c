@@ -194,7 +194,7 @@ static int orr_pair_forward(const struct orr_pair *pair)
 	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < way->links && way->links > 1 && !ret; i++) {
+	for (i = 0; i < way->links && orr_way_is_far(way) && !ret; i++) {
 		ret = orr_forward_port(way->steps[i].odev, way->steps[i].onward);
 		if (!ret)
 			ret = orr_forward_port(way->steps[i + 1].odev, way->steps[i + 1].back);
@@ -217,23 +217,58 @@ static bool orr_pair_is_harmed(const struct orr_pair *pair)
 		const struct orr_step *from = &way->steps[i], *to = &way->steps[i + 1];
 		const struct orr_link_look *out, *back;
 
+		if (way->fabric) {
+			unsigned int a = orr_map_index(from->odev);
+			unsigned int b = orr_map_index(to->odev);
+
+			if (way->reach[0] != orr_map.fabric[a][b].losses ||
+			    way->reach[1] != orr_map.fabric[b][a].losses)
+				return true;
+		}
 		out = &orr_map.card[orr_map_index(from->odev)].port[from->onward].look;
 		back = &orr_map.card[orr_map_index(to->odev)].port[to->back].look;
 		if (out->losses != from->losses_onward || back->losses != to->losses_back)
 			return true;
-		if (way->links > 1 && !(out->control & back->control & ORR_LINK_FORWARD))
+		if (orr_way_is_far(way) && !(out->control & back->control & ORR_LINK_FORWARD))
 			return true;
 	}
 	return false;
 }
 
+static void orr_way_over_fabric(unsigned int a, unsigned int b, struct orr_way *way)
+{
+	const struct orr_map_fabric *there = &orr_map.fabric[a][b];
+	const struct orr_map_fabric *here = &orr_map.fabric[b][a];
+
+	way->links = 1;
+	way->fabric = there->links;
+	way->gbps = min(there->gbps, here->gbps);
+	way->latency_ns = there->latency_ns;
+	way->reach[0] = there->losses;
+	way->reach[1] = here->losses;
+	way->steps[0] = (struct orr_step){
+		.odev = orr_map.card[a].odev,
+		.onward = there->port,
+		.losses_onward = orr_map.card[a].port[there->port].look.losses,
+	};
+	way->steps[1] = (struct orr_step){
+		.odev = orr_map.card[b].odev,
+		.back = here->port,
+		.losses_back = orr_map.card[b].port[here->port].look.losses,
+	};
+}
+
 /* What the map says of the way. The cards are of the map. */
-static void orr_way_of_map(unsigned int a, const u8 ports[], unsigned int links,
+static void orr_way_of_map(unsigned int a, unsigned int b, const u8 ports[], unsigned int links,
 			   struct orr_way *way)
 {
 	u64 latency = 0;
 	unsigned int i;
 
+	if (orr_map.fabric[a][b].used) {
+		orr_way_over_fabric(a, b, way);
+		return;
+	}
 	way->links = links;
 	way->gbps = U32_MAX;
 	for (i = 0; i <= links; i++) {
@@ -279,11 +314,11 @@ static void orr_pair_cut(struct orr_pair *pair)
 	if (!pair->way.up && !pair->harmed && !pair->stuck)
 		return;
 	pair->stuck = false;
-	if (pair->way.links > 1) {
+	if (orr_way_is_far(&pair->way)) {
 		pair->epoch = ++orr_last_epoch ?: ++orr_last_epoch;
 		pair->stuck = orr_pair_write(pair, ORR_ROUTE_HOLD, NULL) == -EBUSY;
 	}
-	if (pair->way.links == 1 || pair->stuck) {
+	if ((pair->way.links && !orr_way_is_far(&pair->way)) || pair->stuck) {
 		way = pair->way;
 		way.up = false;
 	}
@@ -308,8 +343,8 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 	same = orr_pair_has(pair, ports, links);
 	if (same && !orr_pair_is_harmed(pair))
 		return false;
-	orr_way_of_map(a, ports, links, &way);
-	if (same && links == 1) {
+	orr_way_of_map(a, b, ports, links, &way);
+	if (same && !orr_way_is_far(&way)) {
 		way.up = true;
 	} else {
 		/* A card that does not pass on has no epochs. */
@@ -350,7 +385,7 @@ static bool orr_pair_open(struct orr_pair *pair, bool gap)
 	int ret = -EBUSY;
 
 	/* Over one link nothing of others goes on. */
-	if (!pair->stuck && (!gap || pair->way.links == 1))
+	if (!pair->stuck && (!gap || !orr_way_is_far(&pair->way)))
 		ret = orr_pair_forward(pair) ?: orr_pair_write(pair, 0, NULL);
 	pair->stuck = ret == -EBUSY;
 	return !ret;
@@ -561,7 +596,7 @@ static void orr_way_query_map(struct orr_device *odev, u64 uid, struct orr_way *
 			orr_map_way(&orr_map, a, b, ports) : 0;
 	if (!links)
 		return;
-	orr_way_of_map(a, ports, links, way);
+	orr_way_of_map(a, b, ports, links, way);
 	way->up = true;
 	*port = ports[0];
 }

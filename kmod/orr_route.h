@@ -34,6 +34,10 @@ struct orr_way {
 	u32 version;
 	/** @links: number of links, with a card more in @steps; 0: there never was one */
 	u32 links;
+	/** @fabric: 0, or that one link leads over switches and is in truth so many */
+	u32 fabric;
+	/** @reach: with @fabric, what switches have counted of losses: to the last card, to the first */
+	u16 reach[2];
 	/** @gbps: of the slowest link */
 	u32 gbps;
 	/** @latency_ns: of all, with what passing on takes */
@@ -64,6 +68,12 @@ struct orr_pair {
 	struct list_head changed;
 };
 
+/* Whether others pass on what goes there. */
+static inline bool orr_way_is_far(const struct orr_way *way)
+{
+	return way->links > 1 || way->fabric;
+}
+
 extern struct mutex orr_routes_lock;
 extern struct spinlock orr_pairs_lock;
 
@@ -84,6 +94,7 @@ void orr_way_drain_all(struct orr_device *owner);
 extern struct orr_map orr_map;
 void orr_map_make(void);
 bool orr_map_is_young(void);
+u32 orr_reach_look(struct orr_device *odev, u32 port, u32 node);
 unsigned int orr_map_index(const struct orr_device *odev);
 bool orr_pair_has(const struct orr_pair *pair, const u8 ports[], unsigned int links);
 

@@ -148,7 +148,7 @@ static bool orr_way_port_is_whole(struct orr_device *odev, u32 port, u32 losses,
 static bool orr_way_step_is_whole(const struct orr_way *way, u32 i)
 {
 	const struct orr_step *step = &way->steps[i];
-	bool far = way->links > 1, whole = true;
+	bool far = orr_way_is_far(way), whole = true;
 	int idx;
 
 	if (orr_enter(step->odev, &idx))
@@ -157,6 +157,12 @@ static bool orr_way_step_is_whole(const struct orr_way *way, u32 i)
 		whole = orr_way_port_is_whole(step->odev, step->back, step->losses_back, far);
 	if (whole && i < way->links)
 		whole = orr_way_port_is_whole(step->odev, step->onward, step->losses_onward, far);
+	if (whole && way->fabric) {
+		u32 how = orr_reach_look(step->odev, i ? step->back : step->onward,
+					 way->steps[!i].odev->node);
+
+		whole = how && (u16)(how >> ORR_REACH_LOSSES_SHIFT) == way->reach[i];
+	}
 	orr_exit(step->odev, idx);
 	return whole;
 }
@@ -259,6 +265,17 @@ void orr_way_drain(struct orr_device *owner, u32 node)
 	}
 	if (harmed || !orr_way_get(owner->node, node, &way))
 		return;
+	if (way.fabric && way.up) {
+		/* From the sender's end up, and from the owner's down. */
+		u32 first = way.steps[0].odev == owner;
+
+		for (i = 0; i < 2 && drained; i++) {
+			u32 end = first ^ i;
+
+			drained = orr_port_drain(way.steps[end].odev,
+						 end ? way.steps[1].back : way.steps[0].onward);
+		}
+	}
 	for (i = 1; i < way.links && way.up && drained; i++) {
 		/* From the sender on. */
 		bool ahead = owner->node > node;
@@ -292,7 +309,7 @@ void orr_way_drain_all(struct orr_device *owner)
 		for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair)) {
 			int end = pair->ends[1] == owner;
 
-			if (pair->ends[end] == owner && pair->way.links > 1 &&
+			if (pair->ends[end] == owner && orr_way_is_far(&pair->way) &&
 			    count < ARRAY_SIZE(nodes))
 				nodes[count++] = pair->ends[!end]->node;
 		}

@@ -1,5 +1,5 @@
 #!/bin/bash
-# draw.sh [--check] [ORRERY-VM]: draws the pictures of docs/interconnect.md, or fails if they are not what the program
+# draw.sh [--check] [ORRERY-VM]: draws the pictures of docs/interconnect.md and switch.md, or fails if they are not what the program
 # draws today.
 set -euo pipefail
 check=''
@@ -28,3 +28,5 @@ draw ring --cards 4 --topology ring
 draw mesh --cards 6 --topology mesh --sku orrery-0
 draw torus --topology "$here/torus.toml"
 draw square --topology "$here/square.toml"
+draw switch --cards 4 --topology switch
+draw fat-tree --cards 8 --topology fat-tree

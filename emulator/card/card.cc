@@ -5,6 +5,8 @@
 
 #include <orrery/hw/pci.h>
 
+#include "emulator/link/reach.h"
+
 namespace orrery::emu {
 
 // --- what the firmware does to the host's side ---
@@ -100,8 +102,26 @@ void Card::publish_link(unsigned port) {
     out.peer_port.store(link->peer_port(), std::memory_order_relaxed);
     const bool was_up = out.state.load(std::memory_order_relaxed) >= ORR_LINK_UP;
     if (was_up && link->state() < ORR_LINK_UP) out.losses.fetch_add(1, std::memory_order_relaxed);
+    if (was_up != link->up()) publish_reach(port);
+    out.peer_switch.store(
+        link->peer_is_switch() ? ORR_LINK_IS_SWITCH | link->peer_level() << ORR_LINK_LEVEL_SHIFT : 0,
+        std::memory_order_relaxed);
     out.control.store(link->forwards() ? ORR_LINK_FORWARD : 0, std::memory_order_relaxed);
     out.state.store(link->state(), std::memory_order_release);
+}
+
+// What a switch says, where the host can read it while the link goes.
+void Card::publish_reach(unsigned port) {
+    const LinkPort* link = links_[port].get();
+    for (std::uint32_t node = 1; node < ORR_NODES; ++node) {
+        const link::Reach reach = link->peer_reach(node);
+        RegisterFile::Reach& out = file_.reach[port][node];
+        if (out.how.load(std::memory_order_relaxed) == reach.how) continue;
+        out.fabric.store(reach.fabric, std::memory_order_relaxed);
+        out.mbps.store(static_cast<std::uint32_t>(reach.mbps), std::memory_order_relaxed);
+        out.how.store(reach.how, std::memory_order_release);
+    }
+    file_.links[port].reach_version.fetch_add(1, std::memory_order_release);
 }
 
 // --- the round ---

@@ -184,6 +184,7 @@ class Card final : private SocEffects {
     void set_route(const Command& command);
     void grant(const Command& command);
     bool poll_links();
+    void publish_reach(unsigned port);
     std::expected<void, std::string> build_lockstep();
     // A round as step() is one, within what the others leave.
     bool step_in_lockstep(bool skip_idle);

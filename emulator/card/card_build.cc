@@ -177,6 +177,10 @@ std::expected<void, std::string> Card::build() {
                          fault == ORR_FAULT_PEER_KEY ? "its key is wrong" : "nothing grants it");
             raise(ORR_IRQ_LINK);
         };
+        hooks.peer_shows = [this](std::uint32_t shows) {
+            publish_reach(shows);
+            raise(ORR_IRQ_LINK);
+        };
         hooks.jumped = [this, port](ModelTime gap) { jumped(gap, port); };
         hooks.may_jump = [this] { return !keeps_step(); };
         hooks.act_at = [this] { return time_for_news(); };

@@ -25,6 +25,13 @@ struct RegisterFile {
         std::atomic<std::uint32_t> control{0};
         std::atomic<std::uint32_t> drained{0};
         std::atomic<std::uint64_t> peer_uid{0};
+        std::atomic<std::uint32_t> peer_switch{0};  // as ORR_R_LINK_SWITCH
+        std::atomic<std::uint32_t> reach_version{0};
+    };
+    // As ORR_R_REACH.
+    struct Reach {
+        std::atomic<std::uint64_t> how{0}, fabric{0};
+        std::atomic<std::uint32_t> mbps{0};
     };
 
     std::atomic<std::uint64_t> model_time{0};
@@ -42,6 +49,7 @@ struct RegisterFile {
     std::atomic<std::uint32_t> irq_status{0};
     std::atomic<std::uint32_t> irq_mask{0};
     std::array<Link, ORR_LINK_MAX_PORTS> links;
+    std::array<std::array<Reach, ORR_NODES>, ORR_LINK_MAX_PORTS> reach;
     std::atomic<std::uint32_t> node{0};
     std::atomic<std::uint32_t> notes_sent{0};
     std::atomic<std::uint32_t> note_fault{ORR_FAULT_NONE};

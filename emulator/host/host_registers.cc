@@ -18,6 +18,11 @@ constexpr std::uint32_t kReadWaitUs = 20'000;
 
 constexpr std::uint64_t kLinkFirst = ORR_R_LINK(0);
 constexpr std::uint64_t kLinkStride = ORR_R_LINK(1) - ORR_R_LINK(0);
+constexpr std::uint64_t kReachFirst = ORR_R_REACH(0, 0);
+constexpr std::uint64_t kReachEnd = ORR_R_REACH(ORR_LINK_MAX_PORTS, 0);
+constexpr std::uint64_t kReachStride = ORR_R_REACH(1, 0) - ORR_R_REACH(0, 0);
+constexpr std::uint64_t kReachBytes = ORR_R_REACH(0, 1) - ORR_R_REACH(0, 0);
+static_assert(kReachStride == ORR_NODES * kReachBytes);
 constexpr std::uint64_t kLinkEnd = ORR_R_LINK(ORR_LINK_MAX_PORTS);
 constexpr std::uint64_t kRouteFirst = ORR_R_ROUTE(1);
 constexpr std::uint64_t kRouteEnd = ORR_R_ROUTE(ORR_NODES);
@@ -261,6 +266,7 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
         const auto port = static_cast<unsigned>(at / kLinkStride);
         return port < card_.sku().link_ports && read_link(port, at % kLinkStride, value);
     }
+    if (offset >= kReachFirst && offset < kReachEnd) return read_reach(offset - kReachFirst, value);
     const RegisterFile& file = card_.registers();
     if (is_route(offset)) {
         value = file.routes[(offset - ORR_R_ROUTE(0)) / 4].load(std::memory_order_acquire);
@@ -415,6 +421,26 @@ bool HostRegisters::read_link_count(unsigned port, std::uint64_t reg, std::uint3
     return true;
 }
 
+bool HostRegisters::read_reach(std::uint64_t at, std::uint32_t& value) const {
+    const RegisterFile::Reach& reach =
+        card_.registers().reach[at / kReachStride][at % kReachStride / kReachBytes];
+    switch (at % kReachBytes) {
+        case ORR_REACH_HOW:
+        case ORR_REACH_LATENCY_NS:
+            value = half(reach.how.load(std::memory_order_acquire), at % kReachBytes != 0);
+            return true;
+        case ORR_REACH_FABRIC:
+        case ORR_REACH_FABRIC + 4:
+            value = half(reach.fabric.load(std::memory_order_relaxed), at % 8 != 0);
+            return true;
+        case ORR_REACH_MBPS:
+            value = reach.mbps.load(std::memory_order_relaxed);
+            return true;
+        default:
+            return false;
+    }
+}
+
 bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& value) const {
     const RegisterFile::Link& link = card_.registers().links[port];
     const bool upper = (reg & 4) != 0;
@@ -452,6 +478,12 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
             return true;
         case ORR_R_LINK_DRAINED:
             value = link.drained.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_LINK_SWITCH:
+            value = link.peer_switch.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_LINK_REACH_VERSION:
+            value = link.reach_version.load(std::memory_order_acquire);
             return true;
         case ORR_R_LINK_LOSSES:
             value = link.losses.load(std::memory_order_acquire);

@@ -109,7 +109,7 @@ bool Forwarder::pass(const Message& message) {
     Passed passed;
     // Never back to where it came from.
     if (comes_here && message.op != kOpNote && onward != nullptr && message.hops < kMostHops &&
-        !hooks_.comes_here(message.destination))
+        !hooks_.comes_here(message.destination) && (!hooks_.may_pass || hooks_.may_pass(message)))
         passed = onward->pass({.message = message, .from = reader_.channel()});
     if (passed.what == Passed::kNoRoom) {
         waits_at_ = onward;
@@ -125,6 +125,7 @@ bool Forwarder::pass(const Message& message) {
         counters_.add(ORR_CTR_LINK_FORWARDED);
         next_ = passed.through > switching_ ? passed.through - switching_ : 0;
     } else {
+        if (comes_here && hooks_.lost) hooks_.lost(message);
         counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
         if (comes_here) hooks_.cannot(message, onward == nullptr ? kNoRoute : kAnswerLost);
     }

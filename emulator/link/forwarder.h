@@ -42,6 +42,9 @@ class Forwarder {
         std::function<bool(std::uint32_t node)> comes_here;
         // The port by which it goes on; nullptr: none.
         std::function<LinkPort*(std::uint32_t node)> onward;
+        // As LinkHooks have them.
+        std::function<bool(const Message&)> may_pass;
+        std::function<void(const Message&)> lost;
         // So many of the drains are done.
         std::function<void(std::uint32_t)> drained;
         // That one goes no further.

@@ -112,6 +112,12 @@ class LinkPort::Impl {
 
     void on_owed_pokes(ModelTime) { receiver_.give_owed(); }
 
+    // What a peer shows of itself.
+    void look_at_shown();
+    void drain_peer();
+    void end_peer_drains();
+    void tell_peer_drained(std::uint64_t drains);
+
     bool poll();
     bool look();
     bool look_to_pass(link::Forwarder& forwarder);
@@ -217,8 +223,17 @@ class LinkPort::Impl {
     unsigned rounds_ = 0;
     std::uint64_t peer_uid_ = 0;
     std::uint32_t peer_port_ = 0;
-    std::uint32_t offered_ = 0;  // lanes
-    std::uint32_t width_ = 0;    // of the line, as hooks_.changed has been told
+    bool peer_is_switch_ = false;
+    std::uint32_t peer_level_ = 0;
+    struct Shown {
+        std::uint64_t node = 0, reach_version = 0, drains_wanted = 0;
+        bool operator==(const Shown&) const = default;
+    };
+    Shown shown_;                         // by the peer, as hooks_.peer_shows was told
+    std::uint64_t peer_drains_ = 0;       // that the peer was asked for since the link came up
+    std::uint64_t peer_drains_done_ = 0;  // of which hooks_.drained was told
+    std::uint32_t offered_ = 0;           // lanes
+    std::uint32_t width_ = 0;             // of the line, as hooks_.changed has been told
     ModelTime peer_clock_ = 0;
     std::uint64_t session_ = 0;
     std::array<Waiting, link::Transmitter::kLanes> waiting_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "emulator/link/link_impl.h"
+#include "emulator/link/reach.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu {
@@ -17,11 +18,10 @@ static_assert(2 * (kMostRetries + 1) <= link::kMostDamaged);
 
 }  // namespace
 
-std::expected<LinkConfig, std::string> LinkConfig::parse(std::string_view text) {
+std::expected<LinkConfig, std::string> LinkConfig::parse(std::string_view text, std::uint32_t ports) {
     const auto usage = [&] {
-        return std::unexpected(
-            fmt::format("link \"{}\": write PORT:listen:PATH or PORT:connect:PATH, PORT from 0 to {}", text,
-                        ORR_LINK_MAX_PORTS - 1));
+        return std::unexpected(fmt::format(
+            "link \"{}\": write PORT:listen:PATH or PORT:connect:PATH, PORT from 0 to {}", text, ports - 1));
     };
     LinkConfig config;
     const auto first = text.find(':');
@@ -31,7 +31,7 @@ std::expected<LinkConfig, std::string> LinkConfig::parse(std::string_view text) 
     const std::string_view number = text.substr(0, first);
     const std::string_view role = text.substr(first + 1, second - first - 1);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), config.port);
-    if (error != std::errc{} || end != number.data() + number.size() || config.port >= ORR_LINK_MAX_PORTS) {
+    if (error != std::errc{} || end != number.data() + number.size() || config.port >= ports) {
         return usage();
     }
     if (role != "listen" && role != "connect") return usage();
@@ -43,14 +43,15 @@ std::expected<LinkConfig, std::string> LinkConfig::parse(std::string_view text) 
 std::expected<std::unique_ptr<LinkPort>, std::string> LinkPort::create(LinkConfig config, EventQueue& events,
                                                                        Vram& vram, Counters& counters,
                                                                        Errors& errors, LinkHooks hooks) {
-    if (config.port >= ORR_LINK_MAX_PORTS || config.uid == 0 || config.uid == UINT64_MAX ||
+    const std::uint32_t ports = config.is_switch ? link::kMostSwitchPorts : ORR_LINK_MAX_PORTS;
+    if (config.port >= ports || config.level > 0xff || config.uid == 0 || config.uid == UINT64_MAX ||
         config.gbps == 0 || config.gbps > 100'000 || config.lanes == 0 || config.lanes > link::kMostLanes ||
         config.retries > kMostRetries) {
         return std::unexpected(
             fmt::format("link {}: port must be below {}, uid neither 0 nor all ones, rate 1 to 100,000 "
                         "Gbit/s, lanes 1 to {}, "
                         "retries at most {}",
-                        config.port, ORR_LINK_MAX_PORTS, link::kMostLanes, kMostRetries));
+                        config.port, ports, link::kMostLanes, kMostRetries));
     }
     // Half of what can be on the way must take longer than the latency; see Transmitter::min_message_ps.
     const ModelTime window = duration_ps(link::kPayloadBytes / 2, std::uint64_t{config.gbps} * 125'000'000);
@@ -100,6 +101,8 @@ void LinkPort::set_node(std::uint32_t node) {
     impl_->node_ = node;
     impl_->receiver_.set_node(node);
     impl_->transmitter_.set_node(node);
+    // A switch passes on what is for it from now on.
+    if (impl_->up() && impl_->peer_is_switch_) impl_->wake_peer();
 }
 bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node,
                          const GrantTerms& terms) {
@@ -123,7 +126,47 @@ bool LinkPort::forwards() const {
     return impl_->transmitter_.forwards();
 }
 void LinkPort::drain() {
+    if (impl_->up() && impl_->peer_is_switch_ && !impl_->config_.is_switch)
+        drain_peer();
+    else
+        drain_here();
+}
+void LinkPort::drain_here() {
     impl_->forwarder_.drain();
+}
+void LinkPort::drain_peer() {
+    impl_->drain_peer();
+}
+bool LinkPort::peer_is_switch() const {
+    return impl_->up() && impl_->peer_is_switch_;
+}
+std::uint32_t LinkPort::peer_level() const {
+    return impl_->up() ? impl_->peer_level_ : 0;
+}
+std::uint32_t LinkPort::peer_node() const {
+    const std::uint64_t node = impl_->up() ? impl_->transmitter_.shown_node() : 0;
+    return node < ORR_NODES ? static_cast<std::uint32_t>(node) : 0;
+}
+std::uint64_t LinkPort::peer_reach_version() const {
+    return impl_->up() ? impl_->transmitter_.reach_version() : 0;
+}
+link::Reach LinkPort::peer_reach(std::uint32_t node) const {
+    return peer_is_switch() ? impl_->transmitter_.reach(node) : link::Reach{};
+}
+void LinkPort::show_reach(std::uint32_t node, const link::Reach& reach) {
+    impl_->receiver_.show_reach(node, reach);
+}
+void LinkPort::tell_reach() {
+    impl_->receiver_.tell_reach();
+    impl_->wake_peer();
+}
+std::uint64_t LinkPort::drains_wanted() const {
+    return impl_->up() ? impl_->receiver_.drains_wanted() : 0;
+}
+void LinkPort::show_drained(std::uint64_t drains) {
+    if (!impl_->up()) return;
+    impl_->receiver_.show_drained(drains);
+    impl_->wake_peer();
 }
 void LinkPort::poke_room() {
     impl_->poke_room();

@@ -31,12 +31,13 @@ namespace link {
 struct Message;
 struct Passed;
 struct Passing;
+struct Reach;
 }  // namespace link
 
 class LinkPort;
 
 struct LinkConfig {
-    std::uint32_t port = 0;          // below ORR_LINK_MAX_PORTS
+    std::uint32_t port = 0;          // below ORR_LINK_MAX_PORTS, or link::kMostSwitchPorts
     std::uint64_t uid = 0;           // this card's, neither 0 nor all ones
     bool listen = false;             // own the socket, or connect to it
     std::string path;                // of the UNIX socket
@@ -52,9 +53,15 @@ struct LinkConfig {
     // stopped. Time in which this card does not run itself, a suspended host for one, does not count.
     std::uint32_t peer_silence_ms = 10'000;
     Faults* faults = nullptr;
+    // Of a switch: it has no node and sends nothing of its own, and what it lost concerns single flows, which
+    // its owner keeps from going on (LinkHooks::may_pass). Those of a higher level are nearer to the top.
+    bool is_switch = false;
+    std::uint32_t level = 0;  // below 256
 
-    // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH". Fills port, listen and path.
-    static std::expected<LinkConfig, std::string> parse(std::string_view text);
+    // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH". Fills port, listen and path; PORT is
+    // below `ports`.
+    static std::expected<LinkConfig, std::string> parse(std::string_view text,
+                                                        std::uint32_t ports = ORR_LINK_MAX_PORTS);
 };
 
 // Neither may call back into the port.
@@ -74,8 +81,16 @@ struct LinkHooks {
     std::function<void(std::uint32_t port, std::uint32_t node, std::uint32_t fault)> refused;
     // The neighbour, which says that it is that node, has a note for this card's driver. May be empty.
     std::function<void(std::uint32_t node, std::span<const std::byte> data)> noted;
+    // Whether what comes here may be passed on, as far as others than the ports know. Empty: yes.
+    std::function<bool(const link::Message&)> may_pass;
+    // What came here by its sender's port was not passed on, and is lost. May be empty.
+    std::function<void(const link::Message&)> lost;
+    // What the peer shows has changed: its node, reach(), drains_wanted(). May be empty.
+    std::function<void(std::uint32_t port)> peer_shows;
     // So many drain()s are done. May be empty.
     std::function<void(std::uint32_t port, std::uint32_t drains)> drained;
+    // So many drain_peer()s of a switch are, or its link is down. Empty: `drained` is told.
+    std::function<void(std::uint32_t port, std::uint32_t drains)> peer_drained;
     // What a peer sent has been written to VRAM. May be empty.
     std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)> arrived;
     // The port's state or width changed, or forwards() has gone off by itself: ORR_IRQ_LINK.
@@ -141,13 +156,31 @@ class LinkPort final : public PeerPort {
     bool clear_grant(std::uint32_t slot);
     void reset();
 
+    // --- switches ---
+    // The peer's, as long as the link is up.
+    bool peer_is_switch() const;
+    std::uint32_t peer_level() const;
+    std::uint32_t peer_node() const;  // 0: none
+    // What a peer that is a switch says; changes with peer_reach_version().
+    std::uint64_t peer_reach_version() const;
+    link::Reach peer_reach(std::uint32_t node) const;
+    // Of a switch: what its peer is told, from the next tell_reach() on. The link is up.
+    void show_reach(std::uint32_t node, const link::Reach& reach);
+    void tell_reach();
+    // How often the peer has asked this switch for all to arrive that it sent, and how often it did.
+    std::uint64_t drains_wanted() const;
+    void show_drained(std::uint64_t drains);
+
     // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up. What waits here for room,
     // and may not leave any more or by another port, is dropped or goes there.
     void set_forward(bool on);
     void routes_changed();
     bool forwards() const;
-    // ORR_R_LINK_DRAIN. LinkHooks::drained may be called from here.
+    // ORR_R_LINK_DRAIN: of a card whose peer is a switch drain_peer(), else drain_here(). LinkHooks::drained
+    // may be called from here.
     void drain();
+    void drain_here();
+    void drain_peer();
 
     // ORR_R_NOTE_SEND: ORR_FAULT_*.
     std::uint32_t note(std::span<const std::byte> data);

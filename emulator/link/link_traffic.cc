@@ -111,6 +111,7 @@ bool LinkPort::Impl::poll() {
     }
     if (!up()) return false;
     if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
+    look_at_shown();
     if (room_news() && !room_.scheduled()) {
         if (const ModelTime when = act_at(); when > events_.now()) {
             events_.schedule(room_, when);
@@ -130,6 +131,37 @@ bool LinkPort::Impl::poll() {
     if (arrivals() != 0) did |= skip_idle_time();
     if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return did;
     return in_step_ ? look() : pump();
+}
+
+void LinkPort::Impl::look_at_shown() {
+    const Shown shows{.node = config_.is_switch ? transmitter_.shown_node() : 0,
+                      .reach_version = peer_is_switch_ ? transmitter_.reach_version() : 0,
+                      .drains_wanted = config_.is_switch ? receiver_.drains_wanted() : 0};
+    if (shows != shown_) {
+        shown_ = shows;
+        if (hooks_.peer_shows) hooks_.peer_shows(config_.port);
+    }
+    if (peer_drains_done_ != peer_drains_ && transmitter_.drains_done() == peer_drains_) end_peer_drains();
+}
+
+void LinkPort::Impl::drain_peer() {
+    if (!up() || !peer_is_switch_) {
+        tell_peer_drained(1);
+        return;
+    }
+    ++peer_drains_;
+    transmitter_.want_drain();
+    wake_peer();
+}
+
+void LinkPort::Impl::end_peer_drains() {
+    const std::uint64_t left = peer_drains_ - std::exchange(peer_drains_done_, peer_drains_);
+    if (left != 0) tell_peer_drained(left);
+}
+
+void LinkPort::Impl::tell_peer_drained(std::uint64_t drains) {
+    const auto& hook = hooks_.peer_drained ? hooks_.peer_drained : hooks_.drained;
+    if (hook) hook(config_.port, static_cast<std::uint32_t>(drains));
 }
 
 bool LinkPort::Impl::look() {

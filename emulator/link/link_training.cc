@@ -76,6 +76,8 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
 link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
     return {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
             .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
+            .may_pass = hooks_.may_pass,
+            .lost = hooks_.lost,
             .drained =
                 [this, requests](std::uint32_t drains) {
                     if (requests && hooks_.drained) hooks_.drained(config_.port, drains);
@@ -138,6 +140,7 @@ void LinkPort::Impl::drop_peer(std::string reason) {
     down_reason_ = std::move(reason);
     socket_.hang_up();
     transmitter_.close();
+    end_peer_drains();
     heard_hello_ = heard_ready_ = false;
     silent_ticks_ = 0;
     forwards_ = false;
@@ -168,7 +171,9 @@ void LinkPort::Impl::greet() {
                             .port = config_.port,
                             .lanes = offered_,
                             .lane_mbps = transmitter_.line().lane_mbps(),
-                            .flags = transmitter_.line().frames() ? link::kFrames : 0,
+                            .flags = (transmitter_.line().frames() ? link::kFrames : 0) |
+                                     (config_.is_switch ? link::kSwitch : 0) |
+                                     config_.level << link::kLevelShift,
                             .inbox_bytes = sizeof(link::Inbox),
                             .clock_ps = events_.system_now()};
     ticks_ = 0;
@@ -189,20 +194,32 @@ void LinkPort::Impl::take_hello(link::Socket::Received& received) {
             fmt::format("the peer speaks link version {}, this card {}: use the same build for both",
                         hello.version, link::kVersion));
     }
-    if (hello.uid == 0 || hello.uid == UINT64_MAX || hello.port >= ORR_LINK_MAX_PORTS || hello.lanes == 0 ||
-        hello.lanes > link::kMostLanes || hello.lane_mbps == 0 || (hello.flags & ~link::kFrames) != 0 ||
-        hello.inbox_bytes != sizeof(link::Inbox) || hello.clock_ps >= kLatestSystemTime) {
+    constexpr std::uint32_t kKnown = link::kFrames | link::kSwitch | 0xffu << link::kLevelShift;
+    const bool is_switch = (hello.flags & link::kSwitch) != 0;
+    const std::uint32_t level = hello.flags >> link::kLevelShift & 0xff;
+    const std::uint32_t ports = is_switch ? link::kMostSwitchPorts : ORR_LINK_MAX_PORTS;
+    if (hello.uid == 0 || hello.uid == UINT64_MAX || hello.port >= ports || hello.lanes == 0 ||
+        hello.lanes > link::kMostLanes || hello.lane_mbps == 0 || (hello.flags & ~kKnown) != 0 ||
+        (!is_switch && level != 0) || hello.inbox_bytes != sizeof(link::Inbox) ||
+        hello.clock_ps >= kLatestSystemTime) {
         return refuse("a hello has a bad field");
     }
+    if (is_switch && config_.is_switch && level == config_.level)
+        return refuse(fmt::format("both switches are of level {}: one must be above the other", level));
     auto outbox = link::SharedArea::adopt(received.fd.release());
     if (!outbox) return refuse(outbox.error());
     transmitter_.line().train(std::min(offered_, hello.lanes), hello.lane_mbps);
     width_ = transmitter_.line().width();
     receiver_.check_frames((hello.flags & link::kFrames) != 0);
+    transmitter_.set_kinds(config_.is_switch, is_switch);
     transmitter_.open(std::move(*outbox));
     peer_clock_ = hello.clock_ps;
     peer_uid_ = hello.uid;
     peer_port_ = hello.port;
+    peer_is_switch_ = is_switch;
+    peer_level_ = level;
+    shown_ = {};
+    peer_drains_ = peer_drains_done_ = 0;
     heard_hello_ = true;
     const std::uint32_t ready = link::kReady;
     if (!socket_.send(&ready, sizeof ready)) return go_down("the peer left during the handshake");
@@ -212,15 +229,17 @@ void LinkPort::Impl::take_hello(link::Socket::Received& received) {
 void LinkPort::Impl::come_up() {
     if (!heard_hello_ || !heard_ready_) return;
     socket_.keep_ticking(false);
-    errors_.note("link {}: up, with card {:#x} port {}", config_.port, peer_uid_, peer_port_);
+    errors_.note("link {}: up, with {} {:#x} port {}", config_.port, peer_is_switch_ ? "switch" : "card",
+                 peer_uid_, peer_port_);
     in_step_ = hooks_.in_step && hooks_.in_step(peer_uid_);
     transmitter_.keep_step(in_step_);
     // In the order of the ports.
     const auto rank = static_cast<Event::Rank>(Event::kFirst + 1 + config_.port);
     arrival_.set_rank(in_step_ ? rank : Event::kLast);
-    passing_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + ORR_LINK_MAX_PORTS) : Event::kLast);
-    reply_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 2 * ORR_LINK_MAX_PORTS) : Event::kLast);
-    passing_back_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 3 * ORR_LINK_MAX_PORTS) : Event::kLast);
+    constexpr unsigned kPorts = link::kMostSwitchPorts;
+    passing_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + kPorts) : Event::kLast);
+    reply_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 2 * kPorts) : Event::kLast);
+    passing_back_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 3 * kPorts) : Event::kLast);
     if (!hooks_.may_jump || hooks_.may_jump()) jump_to(peer_clock_);
     set_state(state_by_width());
 }

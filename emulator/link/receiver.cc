@@ -10,6 +10,7 @@
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
+#include "emulator/link/reach.h"
 #include "emulator/memory/atomic.h"
 #include "emulator/memory/semaphore.h"
 #include "emulator/time/rate.h"
@@ -88,6 +89,10 @@ bool Receiver::set_grant(std::uint32_t slot, const OwnGrant& own) {
 void Receiver::set_node(std::uint32_t node) {
     node_ = node;
     if (inbox_) store_release(inbox_->node, node_);
+}
+
+void Receiver::show_reach(std::uint32_t node, const Reach& reach) {
+    store_reach(inbox_->reach[node], reach);
 }
 
 void Receiver::set_need_wakeup(bool on) {

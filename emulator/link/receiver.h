@@ -56,6 +56,12 @@ class Receiver {
     // The card's own; what is for another is denied.
     void set_node(std::uint32_t node);
 
+    // Of a switch, for whoever looks into the inbox; it is open.
+    void show_reach(std::uint32_t node, const Reach& reach);
+    void tell_reach() { store_release(inbox_->reach_version, load_relaxed(inbox_->reach_version) + 1); }
+    std::uint64_t drains_wanted() const { return load_acquire(inbox_->drains_wanted); }
+    void show_drained(std::uint64_t drains) { store_release(inbox_->drains_done, drains); }
+
     // Executes what has arrived by the card's system time, bounded per call. true: it did something or has
     // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
     // kNever.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emulator/link/grants.h"
+#include "emulator/link/reach.h"
 
 namespace orrery::emu::link {
 
@@ -23,6 +24,7 @@ void Transmitter::open(SharedArea outbox) {
     outbox_ = std::move(outbox);
     grants_.forget();
     peer_node_ = 0;
+    forward_ = is_switch_;
     lanes_[kNear].open(outbox_->near, line_.frames());
     lanes_[kFar].open(outbox_->far, line_.frames());
     lanes_[kNearBack].open(outbox_->near_back, line_.frames());
@@ -68,6 +70,10 @@ bool Transmitter::room_is_near(unsigned lane, ModelTime now) const {
     return lanes_.at(lane).room_is_near(lane == kNear || lane == kNearBack ? later(now, latency_) : now);
 }
 
+Reach Transmitter::reach(std::uint32_t node) const {
+    return load_reach(outbox_->reach[node]);
+}
+
 bool Transmitter::look_at_peer() {
     const std::uint64_t node = load_relaxed(outbox_->node);
     return std::exchange(peer_node_, node) != node;
@@ -76,11 +82,13 @@ bool Transmitter::look_at_peer() {
 std::uint32_t Transmitter::refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset,
                                    std::uint64_t bytes) {
     std::uint32_t fault = ORR_FAULT_NONE;
-    if (node_ == 0 || peer_node_ == 0 || (peer_node_ != node && !forward_)) {
+    const bool far = lane_of(node) == kFar;
+    if (node_ == 0 || (peer_node_ == 0 && !to_switch_) || (far && !forward_)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (peer_node_ == node && !grants_.cover(
-                                            *outbox_.operator->(),
-                                            {.node = node_, .rights = rights_for(op), .offset = offset, .bytes = bytes})) {
+    } else if (!far && !grants_.cover(*outbox_.operator->(), {.node = node_,
+                                                              .rights = rights_for(op),
+                                                              .offset = offset,
+                                                              .bytes = bytes})) {
         fault = ORR_FAULT_PEER_DENIED;
     }
     if (fault != ORR_FAULT_NONE) counters_.add(ORR_CTR_LINK_DENIED);
@@ -107,7 +115,7 @@ bool Transmitter::gated(const Message& message, const Writer& to) const {
 bool Transmitter::publish(Writer& to, Message& message) {
     const Fate fate = faults_ == nullptr ? Fate::kGoes : faulty(to, message);
     if (fate == Fate::kGoes) put(to, message);
-    if (fate == Fate::kLost && gated(message, to)) set_forward(false);
+    if (fate == Fate::kLost && gated(message, to) && !is_switch_) set_forward(false);
     return fate != Fate::kLost;
 }
 
@@ -316,6 +324,8 @@ std::uint32_t Transmitter::note(ModelTime now, std::span<const std::byte> data) 
 Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switching) {
     if (!forward_) return {.what = Passed::kLost};
     const Lane lane = lane_of(passing.message);
+    // A switch has no card pass on for another.
+    if (is_switch_ && !to_switch_ && (lane == kFar || lane == kFarBack)) return {.what = Passed::kLost};
     Writer& to = lanes_.at(lane);
     flush(lane);
     Message message = passing.message;

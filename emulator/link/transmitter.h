@@ -40,6 +40,11 @@ class Transmitter {
     const Line& line() const { return line_; }
     // The card's time stands while something waits for room, so signals wait too instead of being refused.
     void keep_step(bool on) { in_step_ = on; }
+    // This is a switch's: nothing here stops because of what was lost; and the peer is one.
+    void set_kinds(bool is_switch, bool to_switch) {
+        is_switch_ = is_switch;
+        to_switch_ = to_switch;
+    }
     void close();
     bool is_open() const { return static_cast<bool>(outbox_); }
 
@@ -85,9 +90,17 @@ class Transmitter {
 
     // The peer's number, which it writes when it likes: as it was at the last look. True: it is another one.
     bool look_at_peer();
-    // By which channel a node is reached.
-    Lane lane_of(std::uint32_t node) const { return peer_node_ == node ? kNear : kFar; }
-    Lane back_lane_of(std::uint32_t node) const { return peer_node_ == node ? kNearBack : kFarBack; }
+    // What the peer shows at this moment; it is open. drains_done(): of a switch.
+    std::uint64_t shown_node() const { return load_relaxed(outbox_->node); }
+    std::uint64_t reach_version() const { return load_acquire(outbox_->reach_version); }
+    Reach reach(std::uint32_t node) const;
+    void want_drain() { store_release(outbox_->drains_wanted, load_relaxed(outbox_->drains_wanted) + 1); }
+    std::uint64_t drains_done() const { return load_acquire(outbox_->drains_done); }
+    // By which channel a node is reached. All that goes to a switch is for somebody else.
+    Lane lane_of(std::uint32_t node) const { return peer_node_ == node && !to_switch_ ? kNear : kFar; }
+    Lane back_lane_of(std::uint32_t node) const {
+        return peer_node_ == node && !to_switch_ ? kNearBack : kFarBack;
+    }
     Lane lane_of(const Message& message) const {
         return message.op == kOpAnswer ? back_lane_of(message.destination) : lane_of(message.destination);
     }
@@ -125,6 +138,8 @@ class Transmitter {
     std::uint32_t node_ = 0;
     std::uint64_t peer_node_ = 0;
     bool forward_ = false;
+    bool is_switch_ = false;
+    bool to_switch_ = false;
     SharedArea outbox_;
     PublishedGrants grants_;
     std::optional<std::string> broken_;

@@ -31,6 +31,9 @@ inline constexpr std::uint32_t kWake = 3;   // look at your inbox
 
 inline constexpr std::uint32_t kFrames = 1;  // Hello::flags: the sender's messages have CRCs (frame.h)
 inline constexpr std::uint32_t kMostLanes = 64;
+inline constexpr std::uint32_t kSwitch = 2;            // Hello::flags: the sender is a switch, of a level
+inline constexpr std::uint32_t kLevelShift = 8;        // 8 bits; a card's is 0
+inline constexpr std::uint32_t kMostSwitchPorts = 32;  // of one
 
 struct Hello {
     std::uint32_t kind;
@@ -40,7 +43,7 @@ struct Hello {
     std::uint32_t port;
     std::uint32_t lanes;        // that the sender has for this link: both use the fewer
     std::uint32_t lane_mbps;    // payload rate of one, in Mbit/s: both use the lower
-    std::uint32_t flags;        // kFrames
+    std::uint32_t flags;        // kFrames, kSwitch
     std::uint64_t inbox_bytes;  // sizeof(Inbox): a second check that both mean the same layout
     std::uint64_t clock_ps;     // the sender's system time: the later of the two is both's from now on
 };
@@ -116,6 +119,15 @@ struct Grant {
     std::uint64_t rights;  // ORR_LINK_RIGHT_*
 };
 
+// What a switch says of a node that can be reached by it. Whoever reads this may find a word of a moment ago
+// beside one of now, and takes it for what it is: a hint, of which no message depends.
+struct Reach {
+    std::uint64_t how;     // as ORR_R_REACH: 0: not reachable
+    std::uint64_t fabric;  // the switch to which that card is joined
+    std::uint64_t mbps;    // of the slowest link on the way
+    bool operator==(const Reach&) const = default;
+};
+
 // Messages in order, with room of their own. Words of one writer share a cache line with nobody else's.
 struct Channel {
     // by the sender
@@ -140,6 +152,12 @@ struct Inbox {
     alignas(64) std::uint64_t node;
     std::uint64_t grants_end;      // slots from there on are not in use
     std::uint64_t grants_version;  // changes behind each change of them
+    // by the sender: how often it has asked the owner, a switch, to have all arrive that is on its way
+    alignas(64) std::uint64_t drains_wanted;
+    // by the owner: how often that has been done
+    alignas(64) std::uint64_t drains_done;
+    std::uint64_t reach_version;  // changes behind each change of `reach`
+    alignas(64) Reach reach[ORR_NODES];
     alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];
     Channel near;  // requests for the owner
     Channel far;   // requests for other nodes: what the owner passes on

@@ -43,13 +43,22 @@ constexpr Name kHost[] = {
     N(ORR_R_NOTE_DROPPED), N(ORR_R_SKU),
 };
 constexpr Name kLink[] = {
-    N(ORR_R_LINK_STATE),       N(ORR_R_LINK_LANES),      N(ORR_R_LINK_PEER_UID),    N(ORR_R_LINK_PEER_PORT),
-    N(ORR_R_LINK_GBPS),        N(ORR_R_LINK_LATENCY_NS), N(ORR_R_LINK_LOSSES),      N(ORR_R_LINK_GRANT_BASE),
-    N(ORR_R_LINK_GRANT_SIZE),  N(ORR_R_LINK_GRANT_CMD),  N(ORR_R_LINK_GRANT_DONE),  N(ORR_R_LINK_GRANT_NODE),
-    N(ORR_R_LINK_CONTROL),     N(ORR_R_LINK_DRAIN),      N(ORR_R_LINK_DRAINED),     N(ORR_R_LINK_FORWARD_NS),
-    N(ORR_R_LINK_BUILT),       N(ORR_R_LINK_MBPS),       N(ORR_R_LINK_CRC_ERRORS),  N(ORR_R_LINK_RETRIES),
-    N(ORR_R_LINK_RETRAINS),    N(ORR_R_LINK_CHANGES),    N(ORR_R_LINK_TX_MESSAGES), N(ORR_R_LINK_TX_BYTES),
-    N(ORR_R_LINK_RX_MESSAGES), N(ORR_R_LINK_RX_BYTES),
+    N(ORR_R_LINK_STATE),         N(ORR_R_LINK_LANES),       N(ORR_R_LINK_PEER_UID),
+    N(ORR_R_LINK_PEER_PORT),     N(ORR_R_LINK_GBPS),        N(ORR_R_LINK_LATENCY_NS),
+    N(ORR_R_LINK_LOSSES),        N(ORR_R_LINK_GRANT_BASE),  N(ORR_R_LINK_GRANT_SIZE),
+    N(ORR_R_LINK_GRANT_CMD),     N(ORR_R_LINK_GRANT_DONE),  N(ORR_R_LINK_GRANT_NODE),
+    N(ORR_R_LINK_CONTROL),       N(ORR_R_LINK_DRAIN),       N(ORR_R_LINK_DRAINED),
+    N(ORR_R_LINK_FORWARD_NS),    N(ORR_R_LINK_BUILT),       N(ORR_R_LINK_MBPS),
+    N(ORR_R_LINK_CRC_ERRORS),    N(ORR_R_LINK_RETRIES),     N(ORR_R_LINK_RETRAINS),
+    N(ORR_R_LINK_CHANGES),       N(ORR_R_LINK_TX_MESSAGES), N(ORR_R_LINK_TX_BYTES),
+    N(ORR_R_LINK_RX_MESSAGES),   N(ORR_R_LINK_RX_BYTES),    N(ORR_R_LINK_SWITCH),
+    N(ORR_R_LINK_REACH_VERSION),
+};
+constexpr Name kReach[] = {
+    N(ORR_REACH_HOW),
+    N(ORR_REACH_LATENCY_NS),
+    N(ORR_REACH_FABRIC),
+    N(ORR_REACH_MBPS),
 };
 constexpr Name kSoc[] = {
     N(SOC_BOOT_ENTRY),  N(SOC_BOOT_ARG),     N(SOC_PROGRESS),   N(SOC_HEARTBEAT),     N(SOC_HALT),
@@ -104,6 +113,13 @@ std::string name_of_host_register(std::uint64_t offset) {
         return in_block("ORR_R_LINK", ORR_R_LINK(1) - kLinks, kLink, offset - kLinks);
     if (offset >= ORR_R_ROUTE(0) && offset < ORR_R_ROUTE(ORR_NODES))
         return fmt::format("ORR_R_ROUTE({})", (offset - ORR_R_ROUTE(0)) / 4);
+    if (offset >= ORR_R_REACH(0, 0) && offset < ORR_R_REACH(ORR_LINK_MAX_PORTS, 0)) {
+        constexpr std::uint64_t kPort = ORR_R_REACH(1, 0) - ORR_R_REACH(0, 0);
+        constexpr std::uint64_t kNode = ORR_R_REACH(0, 1) - ORR_R_REACH(0, 0);
+        const std::uint64_t at = offset - ORR_R_REACH(0, 0);
+        return fmt::format("ORR_R_REACH({}, {}) + {}", at / kPort, at % kPort / kNode,
+                           nearest(kReach, at % kNode));
+    }
     if (offset >= kCounters && offset < ORR_R_COUNTER(ORR_COUNTER_COUNT))
         return fmt::format("ORR_R_COUNTER({})", (offset - kCounters) / 8);
     return nearest(kHost, offset);

@@ -19,15 +19,33 @@ std::optional<unsigned> number(std::string_view text) {
     return value;
 }
 
-// "card2:0"
-std::optional<Port> port_of(std::string_view text) {
-    constexpr std::string_view kPrefix = "card";
+constexpr std::string_view kCard = "card";
+
+// The N of "cardN".
+std::optional<unsigned> card_of(std::string_view name) {
+    if (!name.starts_with(kCard)) return std::nullopt;
+    return number(name.substr(kCard.size()));
+}
+
+// "card2:0", "leaf1:3"
+struct End {
+    std::string_view name;
+    unsigned port = 0;
+};
+std::optional<End> end_of(std::string_view text) {
     const auto colon = text.find(':');
-    if (!text.starts_with(kPrefix) || colon == std::string_view::npos) return std::nullopt;
-    const auto card = number(text.substr(kPrefix.size(), colon - kPrefix.size()));
+    if (colon == std::string_view::npos || colon == 0) return std::nullopt;
     const auto port = number(text.substr(colon + 1));
-    if (!card || !port) return std::nullopt;
-    return Port{*card, *port};
+    if (!port) return std::nullopt;
+    return End{text.substr(0, colon), *port};
+}
+
+bool is_name(std::string_view name) {
+    constexpr std::size_t kMost = 24;
+    return !name.empty() && name.size() <= kMost && std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+               c == '_';
+    });
 }
 
 std::string cards_text(unsigned cards) {
@@ -51,6 +69,7 @@ class Reader {
         }
         if (auto good = keys(); !good) return std::unexpected(good.error());
         if (auto good = cards(); !good) return std::unexpected(good.error());
+        if (auto good = switches(); !good) return std::unexpected(good.error());
         return table_.contains("links") ? listed() : shaped();
     }
 
@@ -64,11 +83,13 @@ class Reader {
 
     // What there is, and what goes with what.
     text::Result<void> keys() const {
-        static constexpr std::array<std::string_view, 4> kKeys = {"cards", "links", "shape", "torus"};
+        static constexpr std::array<std::string_view, 5> kKeys = {"cards", "links", "shape", "switch",
+                                                                  "torus"};
         for (const auto& [key, node] : table_)
             if (std::ranges::find(kKeys, key.str()) == kKeys.end())
-                return text::fail("{}:{}: unknown key '{}'; the keys are cards, links, shape and torus",
-                                  name_, key.source().begin.line, key.str());
+                return text::fail(
+                    "{}:{}: unknown key '{}'; the keys are cards, links, shape, switch and torus", name_,
+                    key.source().begin.line, key.str());
         const toml::node* links = table_.get("links");
         const toml::node* shape = table_.get("shape");
         if (links != nullptr && shape != nullptr)
@@ -135,9 +156,65 @@ class Reader {
         return made;
     }
 
+    text::Result<void> switches() {
+        const toml::node* given = table_.get("switch");
+        if (given == nullptr) return {};
+        if (table_.contains("shape"))
+            return wrong(*given, "'shape' says which switches there are; those of a file go with 'links'");
+        const toml::array* tables = given->as_array();
+        if (tables == nullptr || !tables->is_array_of_tables())
+            return wrong(*given, "a switch is a table [[switch]] with a name");
+        for (const auto& node : *tables) {
+            const toml::table& each = *node.as_table();
+            for (const auto& [key, value] : each)
+                if (key.str() != "name" && key.str() != "ports" && key.str() != "level")
+                    return wrong(value, "unknown key '{}' of a switch; the keys are name, ports and level",
+                                 key.str());
+            const auto name = each["name"].value_exact<std::string>();
+            if (!name || !is_name(*name) || card_of(*name))
+                return wrong(node,
+                             "a switch has a name of up to 24 letters, digits, - and _, which is no "
+                             "card's (name = \"leaf0\")");
+            for (const SwitchPlace& other : switches_)
+                if (other.name == *name) return wrong(node, "two switches have the name '{}'", *name);
+            const auto ports = whole(each, "ports", 2, kMaxSwitchPorts);
+            if (!ports) return std::unexpected(ports.error());
+            const auto level = whole(each, "level", 0, 255);
+            if (!level) return std::unexpected(level.error());
+            switches_.push_back({*name, ports->value_or(kMaxSwitchPorts), level->value_or(kUnsaid)});
+            switch_nodes_.push_back(&node);
+        }
+        if (switches_.size() > kMaxSwitches)
+            return wrong(*given, "these are {} switches, and there can be {}", switches_.size(),
+                         kMaxSwitches);
+        return {};
+    }
+
+    text::Result<std::optional<unsigned>> whole(const toml::table& table, std::string_view key, unsigned low,
+                                                unsigned high) const {
+        const toml::node* node = table.get(key);
+        if (node == nullptr) return std::optional<unsigned>();
+        const auto* value = node->as_integer();
+        if (value == nullptr || value->get() < low || value->get() > high)
+            return wrong(*node, "{} of a switch is a whole number from {} to {}", key, low, high);
+        return std::optional(static_cast<unsigned>(value->get()));
+    }
+
     text::Result<Port> end(const toml::node& node) {
         const auto value = node.value_exact<std::string>();
-        const auto port = value ? port_of(*value) : std::nullopt;
+        const auto named = value ? end_of(*value) : std::nullopt;
+        for (unsigned s = 0; named && s < switches_.size(); ++s) {
+            if (switches_[s].name != named->name) continue;
+            if (named->port >= switches_[s].ports)
+                return wrong(node, "'{}': this switch has ports 0 to {}", *value, switches_[s].ports - 1);
+            const Port port{cards_ + s, named->port};
+            if (!used_.insert(port).second) return wrong(node, "'{}' is in two links", *value);
+            return port;
+        }
+        const auto card = named ? card_of(named->name) : std::nullopt;
+        if (named && !card && !switches_.empty())
+            return wrong(node, "'{}': there is no card and no [[switch]] of this name", *value);
+        const auto port = card ? std::optional(Port{*card, named->port}) : std::nullopt;
         if (!port) return wrong(node, "an end of a link is written \"card0:0\" (card and port)");
         if (port->card >= cards_ && !counted_)
             return wrong(node, "'{}': say how many cards there are: cards = N, or --cards", *value);
@@ -157,7 +234,7 @@ class Reader {
             return wrong(*table_.get("links"), "links is a list of pairs such as [\"card0:0\", \"card1:0\"]");
         if (table_.contains("torus"))
             return wrong(*table_.get("torus"), "'torus' belongs to shape = \"torus\"");
-        Topology topology{Shape::kListed, cards_, {}, {}};
+        Topology topology{Shape::kListed, cards_, {}, {}, {}};
         std::set<std::pair<unsigned, unsigned>> joined;
         for (const auto& entry : *entries) {
             const toml::array* pair = entry.as_array();
@@ -168,12 +245,65 @@ class Reader {
             const auto other = end(*pair->get(1));
             if (!other) return std::unexpected(other.error());
             if (one->card == other->card)
-                return wrong(entry, "a link joins two different cards, not card {} with itself", one->card);
+                return wrong(entry, "a link joins two different cards, not {} with itself",
+                             name_of(one->card));
             const auto [first, second] = std::minmax(*one, *other);
             if (!joined.emplace(first.card, second.card).second)
-                return wrong(entry, "cards {} and {} are joined twice", first.card, second.card);
+                return second.card < cards_
+                           ? wrong(entry, "cards {} and {} are joined twice", first.card, second.card)
+                           : wrong(entry, "{} and {} are joined twice", name_of(first.card),
+                                   name_of(second.card));
             topology.links.push_back({first, second});
         }
+        return with_levels(std::move(topology));
+    }
+
+    std::string name_of(unsigned place) const {
+        return place < cards_ ? fmt::format("card {}", place) : switches_[place - cards_].name;
+    }
+
+    // A switch has level 0 unless it joins switches alone: then it is above them.
+    text::Result<Topology> with_levels(Topology topology) {
+        for (const Link& link : topology.links)
+            if (link.first.card < cards_ && link.second.card >= cards_) {
+                unsigned& level = switches_[link.second.card - cards_].level;
+                if (level == kUnsaid) level = 0;
+            }
+        for (unsigned round = 0; round < switches_.size(); ++round) {
+            const auto before = switches_;
+            for (const Link& link : topology.links) {
+                if (link.first.card < cards_) continue;
+                for (const auto& [from, to] : {std::pair(link.first.card, link.second.card),
+                                               std::pair(link.second.card, link.first.card)}) {
+                    const unsigned below = before[from - cards_].level;
+                    if (before[to - cards_].level == kUnsaid && below != kUnsaid)
+                        switches_[to - cards_].level = below + 1;
+                }
+            }
+        }
+        for (std::size_t s = 0; s < switches_.size(); ++s) {
+            const auto links = std::ranges::count_if(topology.links, [&](const Link& link) {
+                return link.first.card == cards_ + s || link.second.card == cards_ + s;
+            });
+            if (links < 2)
+                return wrong(*switch_nodes_[s], "switch {} joins nothing: it has {} link{}, and 2 or more do",
+                             switches_[s].name, links, links == 1 ? "" : "s");
+            if (switches_[s].level == kUnsaid)
+                return wrong(*switch_nodes_[s], "no links lead from switch {} to a card", switches_[s].name);
+        }
+        const toml::array& entries = *table_.get("links")->as_array();
+        for (std::size_t n = 0; n < topology.links.size(); ++n) {
+            const Link& link = topology.links[n];
+            if (link.first.card < cards_) continue;
+            const SwitchPlace& one = switches_[link.first.card - cards_];
+            const SwitchPlace& other = switches_[link.second.card - cards_];
+            if (one.level == other.level)
+                return wrong(*entries.get(n),
+                             "switches {} and {} are both of level {}: say which is above "
+                             "the other (level = {})",
+                             one.name, other.name, one.level, one.level + 1);
+        }
+        topology.switches = switches_;
         return topology;
     }
 
@@ -183,6 +313,9 @@ class Reader {
     unsigned cards_ = 1;
     bool counted_ = false;  // 'cards' or --cards says how many there are
     std::set<Port> used_;
+    static constexpr unsigned kUnsaid = ~0u;  // level
+    std::vector<SwitchPlace> switches_;
+    std::vector<const toml::node*> switch_nodes_;
 };
 
 }  // namespace

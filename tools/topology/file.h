@@ -2,6 +2,11 @@
 //   shape = "ring"             # pair, chain, ring, mesh, torus
 //   torus = [4, 3]             # sides of a torus; without it they are as close to a square as can be
 //   links = [ ["card0:0", "card1:0"], ["card0:1", "card2:0"] ]
+//   links = [ ["card0:0", "leaf:0"], ["card1:0", "leaf:1"] ]
+//   [[switch]]                 # one for each switch that a link names
+//   name = "leaf"
+//   ports = 8                  # that it has (32)
+//   level = 0                  # 0: cards are joined to it; those that join these have 1 (from the links)
 // and, with either,
 //   cards = 4                  # how many there are
 // docs/vm.md describes it.

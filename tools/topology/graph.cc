@@ -83,6 +83,10 @@ Form form_of(unsigned cards, const std::vector<Edge>& edges) {
     form.order.resize(cards);
     std::iota(form.order.begin(), form.order.end(), 0U);
     if (cards < 2) return form;
+    // Of more than cards nothing has a name.
+    if (std::ranges::any_of(
+            edges, [&](const Edge& edge) { return edge.first.card >= cards || edge.second.card >= cards; }))
+        return form;
     const Pairs pairs = pairs_of(cards, edges);
     std::vector<std::vector<unsigned>> neighbours(cards);
     for (const auto& [a, b] : pairs) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <string_view>
 
@@ -59,7 +60,31 @@ std::string_view css_class(LinkState state) {
     }
 }
 
-std::vector<Point> places(unsigned cards, const Form& form) {
+// Cards in a row, and above them what joins them.
+std::vector<Point> tiers(const Picture& picture) {
+    std::map<int, std::vector<std::size_t>> tiers;
+    std::size_t most = 1;
+    for (std::size_t i = 0; i < picture.cards.size(); ++i) {
+        auto& tier = tiers[picture.cards[i].level];
+        tier.push_back(i);
+        most = std::max(most, tier.size());
+    }
+    std::vector<Point> at(picture.cards.size());
+    const double step = 0.66 * kStep.x;
+    double y = 0;
+    for (const auto& [level, tier] : tiers) {
+        const double apart = step * static_cast<double>(most) / static_cast<double>(tier.size());
+        for (std::size_t i = 0; i < tier.size(); ++i)
+            at[tier[i]] = {apart * (static_cast<double>(i) + 0.5), y};
+        y -= kStep.y;
+    }
+    return at;
+}
+
+std::vector<Point> places(const Picture& picture, const Form& form) {
+    const auto cards = static_cast<unsigned>(picture.cards.size());
+    if (std::ranges::any_of(picture.cards, [](const Picture::Card& card) { return card.level >= 0; }))
+        return tiers(picture);
     std::vector<Point> at(cards);
     const bool in_a_row = form.shape == Shape::kPair || form.shape == Shape::kChain || cards == 1;
     // Long chains turn at the end of a row.
@@ -89,10 +114,7 @@ Point on_rim(Point direction) {
 class Drawing {
   public:
     Drawing(const Picture& picture, const Form& form)
-        : picture_(picture),
-          form_(form),
-          at_(places(static_cast<unsigned>(picture.cards.size()), form)),
-          used_(picture.cards.size()) {
+        : picture_(picture), form_(form), at_(places(picture, form)), used_(picture.cards.size()) {
         for (const Point& place : at_)
             middle_ = middle_ + place * (1.0 / static_cast<double>(at_.size()));
     }
@@ -370,6 +392,9 @@ Picture planned(const Topology& topology, const std::string& kind, const Edge& l
     };
     for (unsigned card = 0; card < topology.cards; ++card)
         picture.cards.push_back({fmt::format("card {}", card), "", kind});
+    for (const SwitchPlace& each : topology.switches)
+        picture.cards.push_back(
+            {each.name, "", fmt::format("switch of {} ports", each.ports), static_cast<int>(each.level)});
     for (const Link& each : topology.links) {
         Edge edge = link;
         edge.first = each.first;
@@ -385,7 +410,12 @@ Picture planned(const Topology& topology, const std::string& kind, const Edge& l
 }
 
 std::string title_of(const Picture& picture, const Form& form) {
-    const std::size_t cards = picture.cards.size();
+    const auto switches = static_cast<std::size_t>(
+        std::ranges::count_if(picture.cards, [](const Picture::Card& card) { return card.level >= 0; }));
+    const std::size_t cards = picture.cards.size() - switches;
+    if (switches != 0)
+        return fmt::format("{} card{} on {} switch{}", cards, cards == 1 ? "" : "s", switches,
+                           switches == 1 ? "" : "es");
     const std::string count = fmt::format("{} card{}", cards, cards == 1 ? "" : "s");
     switch (form.shape) {
         case Shape::kPair:

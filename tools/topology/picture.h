@@ -25,6 +25,7 @@ struct PicturePort {
 struct Picture {
     struct Card {
         std::string name, address, kind;  // a line each
+        int level = -1;                   // of a switch; cards stand below all of them
     };
     std::vector<Card> cards;
     std::vector<PictureLink> links;

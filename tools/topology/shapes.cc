@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -7,12 +9,14 @@
 namespace orrery::topology {
 namespace {
 
-constexpr std::array<std::pair<Shape, std::string_view>, 5> kNames = {{
+constexpr std::array<std::pair<Shape, std::string_view>, 7> kNames = {{
     {Shape::kPair, "pair"},
     {Shape::kChain, "chain"},
     {Shape::kRing, "ring"},
     {Shape::kMesh, "mesh"},
     {Shape::kTorus, "torus"},
+    {Shape::kSwitch, "switch"},
+    {Shape::kFatTree, "fat-tree"},
 }};
 
 constexpr unsigned kShortestRing = 3;  // of two the way round would join the same cards once more
@@ -24,7 +28,8 @@ Link ordered(Port a, Port b) {
 // Each link at the lowest port that is free on either side.
 class LowestFree {
   public:
-    explicit LowestFree(Topology& topology) : topology_(topology), used_(topology.cards) {}
+    explicit LowestFree(Topology& topology)
+        : topology_(topology), used_(topology.cards + topology.switches.size()) {}
     void join(unsigned a, unsigned b) {
         topology_.links.push_back(ordered({a, used_[a]++}, {b, used_[b]++}));
     }
@@ -63,12 +68,39 @@ text::Result<Topology> torus(unsigned cards, std::optional<Sides> sides) {
     if (std::uint64_t{columns} * rows != cards)
         return text::fail("a torus of {} x {} has {} cards, not {}", columns, rows,
                           std::uint64_t{columns} * rows, cards);
-    Topology made{Shape::kTorus, cards, *sides, {}};
+    Topology made{Shape::kTorus, cards, *sides, {}, {}};
     for (unsigned card = 0; card < cards; ++card) {
         const unsigned x = card % columns, y = card / columns;
         join_onwards(made, card, y * columns + (x + 1) % columns, 0);
         join_onwards(made, card, (y + 1) % rows * columns + x, 2);
     }
+    return made;
+}
+
+text::Result<Topology> one_switch(unsigned cards) {
+    if (cards < 2 || cards > kMaxSwitchPorts)
+        return text::fail("a switch joins 2 to {} cards, not {}", kMaxSwitchPorts, cards);
+    Topology made{Shape::kSwitch, cards, {}, {}, {{"switch 0", kMaxSwitchPorts, 0}}};
+    for (unsigned card = 0; card < cards; ++card)
+        made.links.push_back({{card, 0}, {cards, card}});
+    return made;
+}
+
+text::Result<Topology> fat_tree(unsigned cards) {
+    const unsigned below = cards <= 8 ? 2 : 4, leaves = (cards + below - 1) / below;
+    if (leaves < 2) return text::fail("a fat tree has 3 cards or more, not {}: fewer are on one leaf", cards);
+    if (leaves + below > kMaxSwitches)
+        return text::fail("a fat tree has {} cards at most, not {}", 4 * (kMaxSwitches - 4), cards);
+    Topology made{Shape::kFatTree, cards, {}, {}, {}};
+    for (unsigned leaf = 0; leaf < leaves; ++leaf)
+        made.switches.push_back({fmt::format("leaf {}", leaf), kMaxSwitchPorts, 0});
+    for (unsigned spine = 0; spine < below; ++spine)
+        made.switches.push_back({fmt::format("spine {}", spine), kMaxSwitchPorts, 1});
+    for (unsigned card = 0; card < cards; ++card)
+        made.links.push_back({{card, 0}, {cards + card / below, card % below}});
+    for (unsigned leaf = 0; leaf < leaves; ++leaf)
+        for (unsigned spine = 0; spine < below; ++spine)
+            made.links.push_back({{cards + leaf, below + spine}, {cards + leaves + spine, leaf}});
     return made;
 }
 
@@ -97,7 +129,9 @@ std::string shape_names() {
 text::Result<Topology> make(Shape shape, unsigned cards, std::optional<Sides> sides) {
     if (cards > kMaxCards) return text::fail("there are {} cards at most, not {}", kMaxCards, cards);
     if (shape == Shape::kTorus) return torus(cards, sides);
-    Topology made{shape, cards, {}, {}};
+    if (shape == Shape::kSwitch) return one_switch(cards);
+    if (shape == Shape::kFatTree) return fat_tree(cards);
+    Topology made{shape, cards, {}, {}, {}};
     LowestFree free(made);
     switch (shape) {
         case Shape::kPair:
@@ -125,6 +159,8 @@ text::Result<Topology> make(Shape shape, unsigned cards, std::optional<Sides> si
                     free.join(card, other);
             break;
         case Shape::kTorus:
+        case Shape::kSwitch:
+        case Shape::kFatTree:
         case Shape::kListed:
             break;
     }
@@ -134,7 +170,7 @@ text::Result<Topology> make(Shape shape, unsigned cards, std::optional<Sides> si
 std::optional<Port> port_beyond(const Topology& topology, unsigned ports) {
     for (const Link& link : topology.links)
         for (const Port& end : {link.first, link.second})
-            if (end.port >= ports) return end;
+            if (end.card < topology.cards && end.port >= ports) return end;
     return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,14 +16,17 @@ namespace orrery::topology {
 
 inline constexpr unsigned kMaxPorts = ORR_LINK_MAX_PORTS;  // of a card
 inline constexpr unsigned kMaxCards = 64;                  // that anybody here thinks about
+inline constexpr unsigned kMaxSwitchPorts = 32;            // of a switch
+inline constexpr unsigned kMaxSwitches = 16;
 
+// Of a card, or of a switch: those are numbered from the number of cards on.
 struct Port {
     unsigned card = 0;
     unsigned port = 0;
     auto operator<=>(const Port&) const = default;
 };
 
-// Between two cards; the first has the lower number.
+// Between two cards or switches; the first has the lower number.
 struct Link {
     Port first, second;
     bool operator==(const Link&) const = default;
@@ -33,8 +37,17 @@ enum class Shape : std::uint8_t {
     kPair,
     kChain,
     kRing,
-    kMesh,   // each card with each other
-    kTorus,  // rings in two directions
+    kMesh,     // each card with each other
+    kTorus,    // rings in two directions
+    kSwitch,   // all cards on one switch
+    kFatTree,  // leaves that have some cards each, and as many spines, each joined to all leaves
+};
+
+struct SwitchPlace {
+    std::string name;    // as the file has it, or "switch 0"
+    unsigned ports = 0;  // that it has
+    unsigned level = 0;  // 0: it has cards; those of a higher one join those of lower ones
+    bool operator==(const SwitchPlace&) const = default;
 };
 
 // Cards of a torus are numbered row by row: card y * columns + x.
@@ -48,23 +61,28 @@ struct Topology {
     unsigned cards = 0;
     Sides sides{};  // of a torus
     std::vector<Link> links;
+    std::vector<SwitchPlace> switches{};
 };
 
 std::string_view shape_name(Shape shape);
 // Not kListed, which is no name for people.
 std::optional<Shape> shape_named(std::string_view name);
-// "pair, chain, ring, mesh or torus"
+// "pair, chain, ring, mesh, torus, switch or fat-tree"
 std::string shape_names();
 
 // The links of a shape. Which port leads where is part of what a shape is (docs/vm.md):
 //   pair, chain, mesh  links in the order of their cards, each at the lowest ports that are free
 //   ring               0 to the next card, 1 to the one before
 //   torus              0 to x + 1, 1 to x - 1, 2 to y + 1, 3 to y - 1
+//   switch             0 of card N to port N
+//   fat-tree           0 to its leaf, which has its cards (2, or 4 of more than 8) at its first ports, then
+//   its
+//                      spines, of which there are as many
 // A torus without sides gets those that are closest to a square. Fails if so many cards do not make this
 // shape with two cards joined once at most.
 text::Result<Topology> make(Shape shape, unsigned cards, std::optional<Sides> sides = {});
 
-// The first port that a card with so many of them does not have.
+// The first port of a card that one with so many of them does not have.
 std::optional<Port> port_beyond(const Topology& topology, unsigned ports);
 
 }  // namespace orrery::topology

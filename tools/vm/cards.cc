@@ -24,19 +24,19 @@ fs::path control_path(const fs::path& directory, unsigned index) {
     return directory / fmt::format("card{}.control", index);
 }
 
-Failure card_failure(unsigned index, const std::string& what, const fs::path& log) {
-    return {kExitSetup,
-            fmt::format("card {} {}\n  the end of {}:\n{}", index, what, log.string(), tail(log, 15))};
+Failure card_failure(const std::string& name, const std::string& what, const fs::path& log) {
+    return {kExitSetup, fmt::format("{} {}\n  the end of {}:\n{}", name, what, log.string(), tail(log, 15))};
 }
 
-Result<void> wait_ready(unsigned index, Child& process, int output, const fs::path& log, int interrupt_fd) {
+Result<void> wait_ready(const std::string& name, Child& process, int output, const fs::path& log,
+                        int interrupt_fd) {
     const auto deadline = std::chrono::steady_clock::now() + kReadyLimit;
     std::string text;
     for (;;) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
             deadline - std::chrono::steady_clock::now());
         if (left.count() <= 0)
-            return std::unexpected(card_failure(index, "did not say 'ready' within 30 s", log));
+            return std::unexpected(card_failure(name, "did not say 'ready' within 30 s", log));
         pollfd fds[] = {{output, POLLIN, 0}, {interrupt_fd, POLLIN, 0}};
         if (::poll(fds, 2, static_cast<int>(left.count())) < 0 && errno != EINTR)
             return fail(fmt::format("poll: {}", std::strerror(errno)));
@@ -47,11 +47,24 @@ Result<void> wait_ready(unsigned index, Child& process, int output, const fs::pa
         if (n <= 0) {
             const auto status = process.wait(1000);
             return std::unexpected(card_failure(
-                index, status ? describe_status(*status) + " at its start" : "closed its output at its start",
+                name, status ? describe_status(*status) + " at its start" : "closed its output at its start",
                 log));
         }
         text.append(buffer, static_cast<std::size_t>(n));
         if (text.starts_with("ready\n") || text.find("\nready\n") != std::string::npos) return {};
+    }
+}
+
+// Of the card or switch at `place`. That with the lower number listens; in a run of one VM it starts first.
+void add_links(const Options& options, unsigned place, const fs::path& directory,
+               std::vector<std::string>& argv) {
+    for (const auto& [first, second] : options.joined.links) {
+        const auto path = directory / fmt::format("link-{}.{}-{}.{}.sock", first.card, first.port,
+                                                  second.card, second.port);
+        if (first.card == place)
+            argv.insert(argv.end(), {"--link", fmt::format("{}:listen:{}", first.port, path.string())});
+        if (second.card == place)
+            argv.insert(argv.end(), {"--link", fmt::format("{}:connect:{}", second.port, path.string())});
     }
 }
 
@@ -89,45 +102,69 @@ std::vector<std::string> card_command(const Options& options, unsigned index, co
     if (options.sync == "lockstep" && linked)
         argv.insert(argv.end(), {"--lockstep", (shared / "lockstep").string()});
     if (options.control) argv.insert(argv.end(), {"--control", control_path(directory, index).string()});
-    // The card with the lower number listens; in a run of one VM it starts first.
-    for (const auto& [first, second] : links) {
-        const auto path =
-            shared / fmt::format("link-{}.{}-{}.{}.sock", first.card, first.port, second.card, second.port);
-        if (first.card == index)
-            argv.insert(argv.end(), {"--link", fmt::format("{}:listen:{}", first.port, path.string())});
-        if (second.card == index)
-            argv.insert(argv.end(), {"--link", fmt::format("{}:connect:{}", second.port, path.string())});
-    }
+    add_links(options, index, shared, argv);
     if (index < options.card_args.size())
         argv.insert(argv.end(), options.card_args[index].begin(), options.card_args[index].end());
     return argv;
 }
 
-Result<Card> start_card(const Options& options, unsigned index, const fs::path& directory,
-                        const fs::path& logs, int interrupt_fd) {
-    const fs::path log = logs / fmt::format("card{}.log", index);
-    auto err = open_log(log.string());
+std::vector<std::string> switch_command(const Options& options, unsigned index, const fs::path& directory) {
+    const topology::SwitchPlace& place = options.joined.switches[index];
+    std::vector<std::string> argv{options.switch_program.string(), "--index", fmt::format("{}", index),
+                                  "--level", fmt::format("{}", place.level)};
+    if (!options.switch_model.empty()) argv.insert(argv.end(), {"--model", options.switch_model});
+    if (index < options.switch_faults.size() && !options.switch_faults[index].empty())
+        argv.insert(argv.end(), {"--faults", options.switch_faults[index]});
+    const fs::path& shared = options.shared.empty() ? directory : options.shared;
+    if (options.sync == "lockstep") argv.insert(argv.end(), {"--lockstep", (shared / "lockstep").string()});
+    add_links(options, options.joined.cards + index, shared, argv);
+    return argv;
+}
+
+namespace {
+
+Result<Card> start(Card made, const std::vector<std::string>& argv, int interrupt_fd) {
+    auto err = open_log(made.log.string());
     if (!err) return std::unexpected(err.error());
     int out[2];
     if (::pipe2(out, O_CLOEXEC) != 0)
         return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     Fd reader(out[0]);
     Fd writer(out[1]);
-    auto process = Child::start({.argv = card_command(options, index, directory),
-                                 .in = -1,
-                                 .out = writer.get(),
-                                 .err = err->get(),
-                                 .keep = {}});
+    auto process = Child::start({.argv = argv, .in = -1, .out = writer.get(), .err = err->get(), .keep = {}});
     if (!process) return std::unexpected(process.error());
     writer.reset();
-    if (auto ready = wait_ready(index, *process, reader.get(), log, interrupt_fd); !ready)
+    if (auto ready = wait_ready(made.name, *process, reader.get(), made.log, interrupt_fd); !ready)
         return std::unexpected(ready.error());
-    return Card{index,
-                std::move(*process),
-                std::move(reader),
-                card_socket(directory, index),
-                options.control ? control_path(directory, index) : fs::path(),
-                log};
+    made.process.emplace(std::move(*process));
+    made.output = std::move(reader);
+    return made;
+}
+
+}  // namespace
+
+Result<Card> start_card(const Options& options, unsigned index, const fs::path& directory,
+                        const fs::path& logs, int interrupt_fd) {
+    return start({.name = fmt::format("card {}", index),
+                  .index = index,
+                  .process = {},
+                  .output = {},
+                  .socket = card_socket(directory, index),
+                  .control = options.control ? control_path(directory, index) : fs::path(),
+                  .log = logs / fmt::format("card{}.log", index)},
+                 card_command(options, index, directory), interrupt_fd);
+}
+
+Result<Card> start_switch(const Options& options, unsigned index, const fs::path& directory,
+                          const fs::path& logs, int interrupt_fd) {
+    return start({.name = fmt::format("switch {}", index),
+                  .index = index,
+                  .process = {},
+                  .output = {},
+                  .socket = {},
+                  .control = {},
+                  .log = logs / fmt::format("switch{}.log", index)},
+                 switch_command(options, index, directory), interrupt_fd);
 }
 
 }  // namespace orrery::vm

@@ -1,7 +1,8 @@
-// The cards of one VM: a process each.
+// The cards of one VM, and the switches that join them: a process each.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@
 namespace orrery::vm {
 
 struct Card {
+    std::string name;  // "card 0", or of a switch "switch 0"
     unsigned index;
-    Child process;
+    std::optional<Child> process;
     Fd output;  // its stdout, after the line "ready"
     std::filesystem::path socket;
     std::filesystem::path control;  // empty: none
@@ -32,5 +34,11 @@ std::vector<std::string> card_command(const Options& options, unsigned index,
 // Starts a card and waits until it says that its socket listens. A readable `interrupt_fd` ends the wait.
 Result<Card> start_card(const Options& options, unsigned index, const std::filesystem::path& directory,
                         const std::filesystem::path& logs, int interrupt_fd);
+
+// The same of switch `index`; it has no socket of its own.
+std::vector<std::string> switch_command(const Options& options, unsigned index,
+                                        const std::filesystem::path& directory);
+Result<Card> start_switch(const Options& options, unsigned index, const std::filesystem::path& directory,
+                          const std::filesystem::path& logs, int interrupt_fd);
 
 }  // namespace orrery::vm

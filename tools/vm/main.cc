@@ -20,6 +20,7 @@ bool complete(orrery::vm::Options& options) {
     if (options.programs.empty()) options.programs = self.parent_path();
     options.programs = std::filesystem::absolute(options.programs, error);
     if (options.card_program.empty()) options.card_program = self.parent_path() / "orrery-card";
+    if (options.switch_program.empty()) options.switch_program = self.parent_path() / "orrery-switch";
     const bool terminal =
         ::isatty(STDIN_FILENO) != 0 || ::isatty(STDOUT_FILENO) != 0 || ::isatty(STDERR_FILENO) != 0;
     options.timeout_s = options.timeout.value_or(orrery::vm::default_timeout(terminal || options.gdb));

@@ -52,7 +52,15 @@ bool take_faults(const std::vector<std::string>& given, Options& options) {
     const unsigned cards = options.all_cards();
     options.faults.assign(cards, "");
     std::vector<std::string> own(cards);
+    options.switch_faults.assign(options.joined.switches.size(), "");
     for (const std::string& each : given) {
+        constexpr std::string_view kSwitch = "switch";
+        if (each.starts_with(kSwitch)) {
+            const auto [number, text] = for_card(each.substr(kSwitch.size()));
+            if (!number || *number >= options.switch_faults.size()) return false;
+            options.switch_faults[*number] = text;
+            continue;
+        }
         const auto [card, text] = for_card(each);
         if (card && *card >= cards) return false;
         if (card)
@@ -187,6 +195,8 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
         ->check(CLI::IsMember({"race", "memory"}))
         ->allow_extra_args(false);
     app.add_option("--card-program", options.card_program, "orrery-card to start");
+    app.add_option("--switch-model", options.switch_model,
+                   "What kind of switches: a name or a file, as orrery-switch --model (docs/switch.md)");
     app.add_option(
            "--card-arg", texts.card_args,
            "[N:]ARGUMENT: one more argument for the orrery-card of each card or of card N (repeatable)")
@@ -337,7 +347,8 @@ std::variant<Options, int> parse_options(const std::vector<std::string>& argumen
     }
     if (const auto text = check(options)) return usage_error(*text);
     if (!take_faults(texts.faults, options))
-        return usage_error("--faults N:PLAN names a card that there is not; cards count from 0");
+        return usage_error(
+            "--faults N:PLAN or switchN:PLAN names a card or switch that there is not; both count from 0");
     if (!take_card_args(texts.card_args, options))
         return usage_error("--card-arg N:ARGUMENT names a card that there is not; cards count from 0");
     return options;

@@ -53,6 +53,9 @@ struct Options {
     std::filesystem::path card_program;  // default: orrery-card beside orrery-vm
     std::vector<std::string> checks;
     std::vector<std::vector<std::string>> card_args;  // of each card
+    std::filesystem::path switch_program;             // default: orrery-switch beside orrery-vm
+    std::string switch_model;                         // empty: that of orrery-switch
+    std::vector<std::string> switch_faults;           // of each switch
     std::vector<std::string> faults;                  // of each card: a plan, or a file; empty: none
     bool control = false;                             // a control socket for each card
 

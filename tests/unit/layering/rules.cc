@@ -78,6 +78,9 @@ const Arrows& emulator_arrows() {
           "emulator/model", "emulator/probes", "emulator/skus", "emulator/time", "emulator/trace"}},
         // The card joins them, its host's side is in front of it, and the program starts both.
         {"emulator/sync", {"emulator/base"}},
+        {"emulator/switch",
+         {"emulator/base", "emulator/faults", "emulator/link", "emulator/memory", "emulator/probes",
+          "emulator/sync", "emulator/time"}},
         {"emulator/card",
          {"emulator/base", "emulator/core", "emulator/engines", "emulator/faults", "emulator/gdb",
           "emulator/link", "emulator/memory", "emulator/model", "emulator/pcie", "emulator/probes",

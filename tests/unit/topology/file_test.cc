@@ -56,9 +56,67 @@ TEST(TopologyFile, AShapeByItsName) {
               "mesh: card 0 would need a port 4, and its SKU has 4 (link.ports)");
 }
 
+constexpr std::string_view kTwoLeaves = R"(
+links = [
+    ["card0:0", "a:0"], ["card1:0", "b:0"], ["card2:0", "b:1"],
+    ["top:0", "a:7"], ["top:1", "b:7"],
+]
+[[switch]]
+name = "top"
+[[switch]]
+name = "a"
+ports = 8
+[[switch]]
+name = "b"
+ports = 8
+)";
+
+TEST(TopologyFile, Switches) {
+    const Topology topology = read(std::string(kTwoLeaves), kThree);
+    EXPECT_THAT(topology.switches,
+                ElementsAre(SwitchPlace{"top", 32, 1}, SwitchPlace{"a", 8, 0}, SwitchPlace{"b", 8, 0}));
+    EXPECT_THAT(topology.links, ElementsAre(Link{{0, 0}, {4, 0}}, Link{{1, 0}, {5, 0}}, Link{{2, 0}, {5, 1}},
+                                            Link{{3, 0}, {4, 7}}, Link{{3, 1}, {5, 7}}));
+    const Topology one = *named(Shape::kSwitch, {4, 16, 8});
+    EXPECT_EQ(one.switches.size(), 1U);
+    EXPECT_EQ(one.links[3], (Link{{3, 0}, {4, 3}}));
+    const Topology tree = *named(Shape::kFatTree, {8, 16, 4});
+    EXPECT_EQ(tree.switches.size(), 6U);
+    EXPECT_EQ(tree.links.size(), 16U);
+    EXPECT_EQ(tree.links[8], (Link{{8, 2}, {12, 0}}));
+    EXPECT_FALSE(named(Shape::kFatTree, {2, 16, 4}));
+    EXPECT_FALSE(named(Shape::kSwitch, {1, 16, 4}));
+}
+
+TEST(TopologyFile, SwitchesThatContradictThemselves) {
+    const std::string cards = "links = [['card0:0', 's:0'], ['card1:0', 's:1']]\n";
+    EXPECT_EQ(error_of(cards + "[[switch]]\nname = 's'"), "");
+    EXPECT_EQ(error_of(cards), "t.toml:1: an end of a link is written \"card0:0\" (card and port)");
+    EXPECT_THAT(error_of(cards + "[[switch]]\nname = 'other'"),
+                HasSubstr("'s:0': there is no card and no [[switch]] of this name"));
+    EXPECT_THAT(error_of(cards + "[[switch]]\nname = 's'\n[[switch]]\nname = 's'"),
+                StartsWith("t.toml:4: two switches have the name 's'"));
+    EXPECT_THAT(error_of(cards + "[[switch]]\nname = 'card1'"), HasSubstr("which is no card's"));
+    EXPECT_THAT(error_of(cards + "[[switch]]\nname = 's'\nports = 1"), HasSubstr("from 2 to 32"));
+    EXPECT_THAT(error_of(cards + "[[switch]]\nname = 's'\nrate = 1"), HasSubstr("unknown key 'rate'"));
+    EXPECT_THAT(
+        error_of("links = [['card0:0', 's:2'], ['card1:0', 's:1']]\n[[switch]]\nname = 's'\nports = 2"),
+        HasSubstr("this switch has ports 0 to 1"));
+    EXPECT_THAT(error_of("links = [['card0:0', 's:0']]\n[[switch]]\nname = 's'"),
+                HasSubstr("switch s joins nothing: it has 1 link"));
+    EXPECT_THAT(error_of("links = [['card0:0', 's:0'], ['card0:1', 's:1']]\n[[switch]]\nname = 's'"),
+                HasSubstr("card 0 and s are joined twice"));
+    EXPECT_THAT(error_of("links = [['card0:0', 's:0'], ['card1:0', 't:0'], ['s:1', 't:1']]\n"
+                         "[[switch]]\nname = 's'\n[[switch]]\nname = 't'"),
+                HasSubstr("switches s and t are both of level 0: say which is above the other (level = 1)"));
+    EXPECT_THAT(error_of("shape = 'ring'\n[[switch]]\nname = 's'"), HasSubstr("go with 'links'"));
+}
+
 TEST(TopologyFile, MistakesAreNamedWithTheirLine) {
     EXPECT_THAT(error_of("links = ["), StartsWith("t.toml:1: "));
-    EXPECT_THAT(error_of(""), HasSubstr("neither 'shape' (pair, chain, ring, mesh or torus) nor 'links'"));
+    EXPECT_THAT(
+        error_of(""),
+        HasSubstr("neither 'shape' (pair, chain, ring, mesh, torus, switch or fat-tree) nor 'links'"));
     EXPECT_THAT(error_of("shape = 'ring'\n\nspeed = 3"), StartsWith("t.toml:3: unknown key 'speed'"));
     EXPECT_THAT(error_of("shape = 'ring'\n\"a\\u001b[1m\" = 3"), HasSubstr("unknown key 'a?[1m'"));
     EXPECT_THAT(error_of("shape = 'ring'\nshape = 'mesh'"), StartsWith("t.toml:2: "));
@@ -67,7 +125,7 @@ TEST(TopologyFile, MistakesAreNamedWithTheirLine) {
 
 TEST(TopologyFile, WrongShapes) {
     EXPECT_THAT(error_of("\nshape = 'star'"),
-                StartsWith("t.toml:2: shape is pair, chain, ring, mesh or torus"));
+                StartsWith("t.toml:2: shape is pair, chain, ring, mesh, torus, switch or fat-tree"));
     EXPECT_THAT(error_of("shape = 7"), HasSubstr("shape is pair"));
     EXPECT_THAT(error_of("shape = 'pair'"), HasSubstr("a pair has 2 cards, not 3"));
     EXPECT_THAT(error_of("shape = 'ring'", {2, 16, 8}), HasSubstr("3 cards or more, not 2"));

@@ -39,7 +39,7 @@ TEST(Shapes, HaveNames) {
         EXPECT_EQ(shape_named(shape_name(shape)), shape);
     EXPECT_EQ(shape_named("listed"), std::nullopt);
     EXPECT_EQ(shape_named(""), std::nullopt);
-    EXPECT_EQ(shape_names(), "pair, chain, ring, mesh or torus");
+    EXPECT_EQ(shape_names(), "pair, chain, ring, mesh, torus, switch or fat-tree");
 }
 
 TEST(Shapes, NoShapeJoinsTwoCardsTwice) {

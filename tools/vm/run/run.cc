@@ -119,6 +119,13 @@ Result<void> Run::start_cards() {
         if (!card) return std::unexpected(card.error());
         cards_.push_back(std::move(*card));
     }
+    // Of several VMs the first has the switches.
+    const bool first = options_.vm.value_or(0) == 0;
+    for (unsigned i = 0; first && i < options_.joined.switches.size(); ++i) {
+        auto made = start_switch(options_, i, directory_->path(), logs_, signals_.get());
+        if (!made) return std::unexpected(made.error());
+        switches_.push_back(std::move(*made));
+    }
     if (options_.cards > 0) say(fmt::format("{} cards are ready", options_.cards));
     return {};
 }
@@ -197,10 +204,13 @@ void Run::write_run_file(const fs::path& qmp) const {
     run["cards"] = nlohmann::ordered_json::array();
     for (const auto& card : cards_)
         run["cards"].push_back({{"index", card.index},
-                                {"pid", card.process.pid()},
+                                {"pid", card.process->pid()},
                                 {"socket", card.socket.string()},
                                 {"control", card.control.string()},
                                 {"log", card.log.string()}});
+    for (const auto& one : switches_)
+        run["switches"].push_back(
+            {{"index", one.index}, {"pid", one.process->pid()}, {"log", one.log.string()}});
     const fs::path fresh = logs_ / "run.json.new";
     std::ofstream(fresh) << run.dump(2) << "\n";
     std::error_code error;
@@ -219,16 +229,18 @@ bool Run::interrupted() {
 }
 
 void Run::check_cards() {
-    for (auto& card : cards_) {
-        if (powering_off_ || options_.allow_card_exit) continue;
-        if (const auto status = card.process.wait(0)) {
+    if (powering_off_ || options_.allow_card_exit) return;
+    const auto check = [&](Card& each, std::string_view program) {
+        if (const auto status = each.process->wait(0))
             stop({kExitCardDied,
-                  fmt::format(
-                      "card {} (orrery-card) {} while the VM was running, after {}\n  the end of {}:\n{}",
-                      card.index, describe_status(*status), reached_, card.log.string(),
-                      tail(card.log, kTailLines))});
-        }
-    }
+                  fmt::format("{} ({}) {} while the VM was running, after {}\n  the end of {}:\n{}",
+                              each.name, program, describe_status(*status), reached_, each.log.string(),
+                              tail(each.log, kTailLines))});
+    };
+    for (auto& one : switches_)
+        check(one, "orrery-switch");
+    for (auto& card : cards_)
+        check(card, "orrery-card");
 }
 
 // One round: wait until something happens, and deal with it.
@@ -256,8 +268,9 @@ void Run::step() {
             watch(wanted.fd, wanted.events, [this, fd = wanted.fd] { switch_->handle(fd); });
     if (!qemu_status_) watch(qemu_->pidfd(), POLLIN, [this] { qemu_status_ = qemu_->wait(-1); });
     if (!powering_off_ && !options_.allow_card_exit && !failure_)
-        for (auto& card : cards_)
-            watch(card.process.pidfd(), POLLIN, [] {});  // check_cards() looks at all
+        for (auto* all : {&cards_, &switches_})
+            for (auto& each : *all)
+                watch(each.process->pidfd(), POLLIN, [] {});  // check_cards() looks at all
 
     int wait = -1;
     if (deadline_ && !qemu_status_) {
@@ -304,18 +317,23 @@ void Run::watch() {
 }
 
 void Run::stop_cards() {
-    for (auto& card : cards_)
-        card.process.signal(SIGTERM);
-    for (auto& card : cards_) {
-        const auto status = card.process.wait(kCardStopLimit);
+    const auto stop_one = [&](Card& each, std::string_view program) {
+        const auto status = each.process->wait(kCardStopLimit);
         const bool clean = status && ((WIFEXITED(*status) && WEXITSTATUS(*status) == 0) ||
                                       (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGTERM));
-        if (clean || failure_ || options_.allow_card_exit) continue;
+        if (clean || failure_ || options_.allow_card_exit) return;
         failure_ = {kExitCardDied,
-                    fmt::format("card {} (orrery-card) {} after the VM had ended\n  the end of {}:\n{}",
-                                card.index, status ? describe_status(*status) : "did not stop on SIGTERM",
-                                card.log.string(), tail(card.log, kTailLines))};
-    }
+                    fmt::format("{} ({}) {} after the VM had ended\n  the end of {}:\n{}", each.name, program,
+                                status ? describe_status(*status) : "did not stop on SIGTERM",
+                                each.log.string(), tail(each.log, kTailLines))};
+    };
+    for (auto* all : {&cards_, &switches_})
+        for (auto& each : *all)
+            each.process->signal(SIGTERM);
+    for (auto& card : cards_)
+        stop_one(card, "orrery-card");
+    for (auto& one : switches_)
+        stop_one(one, "orrery-switch");
 }
 
 int run_vm(const Options& given) {

@@ -87,7 +87,8 @@ class Run {
     bool status_open_ = true;
 
     std::vector<Card> cards_;
-    std::optional<Child> qemu_;  // after the cards, so that it ends before them
+    std::vector<Card> switches_;  // that join their links
+    std::optional<Child> qemu_;   // after the cards, so that it ends before them
     std::optional<int> qemu_status_;
 
     std::optional<Clock::time_point> deadline_;

@@ -188,6 +188,15 @@
 #define ORR_R_LINK_RX_MESSAGES 0x78 /* 64, RO: received */
 #define ORR_R_LINK_RX_BYTES 0x80    /* 64, RO */
 /*
+ * A port whose peer is a switch: behind it is a fabric of switches that joins many cards (ORR_R_REACH). Messages to
+ * any of them leave by this port, and need ORR_LINK_FORWARD. ORR_R_LINK_DRAIN: all that has left by this port by now
+ * is drained as far as the switches at the top of the fabric, and all from there on that comes by this port. (2.2)
+ */
+#define ORR_R_LINK_SWITCH 0x90 /* RO: ORR_LINK_IS_SWITCH | level << 8; 0: a card, or the link is not up */
+#define ORR_LINK_IS_SWITCH 1u
+#define ORR_LINK_LEVEL_SHIFT 8u
+#define ORR_R_LINK_REACH_VERSION 0x94 /* RO: another one when ORR_R_REACH of this port has changed, with ORR_IRQ_LINK */
+/*
  * Of a grant that is set: what its node may do, and the key that its requests have to carry, 0: any. Nobody reads a
  * key back. A reset of the card brings back what stands here: then a grant is what it was before 2.2. (2.2)
  */
@@ -225,5 +234,21 @@
 #define ORR_R_SKU 0x10000 /* ORR_R_SKU_BYTES bytes */
 #define ORR_SKU_MAX_BYTES 0x10000u
 #define ORR_SKU_FIELDS 6u
+
+/*
+ * --- what a switch says of node n that is reached by it, read-only, 0: nothing (2.2) ---
+ * A hint for software, that must be checked against what the other card's port says of its peer.
+ */
+#define ORR_R_REACH(p, n) (0x20000 + 0x8000 * (p) + 32 * (n))
+#define ORR_REACH_HOW 0x00 /* ORR_REACH_VALID | links << 1 | port << 8: links from the switch on, and its last port */
+#define ORR_REACH_VALID 1u
+#define ORR_REACH_LINKS_SHIFT 1u
+#define ORR_REACH_LINKS 0x7fu
+#define ORR_REACH_PORT_SHIFT 8u
+#define ORR_REACH_PORT 0xffu
+#define ORR_REACH_LOSSES_SHIFT 16u /* 16 bits: another number when something may have been lost on the way there */
+#define ORR_REACH_LATENCY_NS 0x04 /* of these links, with what passing on takes */
+#define ORR_REACH_FABRIC 0x08     /* 64: ORR_R_LINK_PEER_UID of that node's card, and the port its ..._PEER_PORT */
+#define ORR_REACH_MBPS 0x10       /* of the slowest link of these */
 
 #endif /* ORRERY_HW_BAR0_H */

@@ -1,0 +1,285 @@
+#include "emulator/switch/switch.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emulator/link/reach.h"
+
+namespace orrery::emu {
+
+std::expected<std::unique_ptr<Switch>, std::string> Switch::create(SwitchConfig config) {
+    auto none = Vram::create(std::uint64_t{1} << 20);
+    if (!none) return std::unexpected(none.error());
+    std::unique_ptr<Switch> made(new Switch(std::move(config), *std::move(none)));
+    if (auto built = made->build(); !built) return std::unexpected(built.error());
+    return made;
+}
+
+Switch::Switch(SwitchConfig config, Vram none)
+    : config_(std::move(config)),
+      errors_(counters_, config_.log),
+      none_(std::move(none)),
+      fabric_({.uid = config_.uid,
+               .level = config_.level,
+               .latency_ns = config_.model.latency_ns,
+               .forward_ns = config_.model.forward_ns}),
+      drain_(Event::of<&Switch::on_drain>(this)) {}
+
+Switch::~Switch() = default;
+
+std::expected<void, std::string> Switch::build() {
+    if (config_.uid == 0 || config_.uid == UINT64_MAX)
+        return std::unexpected("a switch's uid must be neither 0 nor all ones");
+    if (config_.level > 0xff) return std::unexpected("a switch's level must be from 0 to 255");
+    if (config_.links.size() < 2) return std::unexpected("a switch has 2 links or more (--link)");
+    wake_fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_fd_) return std::unexpected(fmt::format("cannot make an eventfd: {}", std::strerror(errno)));
+    if (config_.faults) {
+        Faults::Hooks hooks;
+        hooks.die = config_.die ? config_.die : [] { ::kill(::getpid(), SIGKILL); };
+        hooks.struck = [this](const Faults::Struck& fault) {
+            errors_.note("fault plan: {} {:#x}, pass {}: {}", name_of(fault.point), fault.subject, fault.pass,
+                         name_of(fault.action));
+        };
+        faults_ = std::make_unique<Faults>(*config_.faults, events_, std::move(hooks));
+    }
+    if (!config_.lockstep.empty()) {
+        auto joined =
+            sync::Lockstep::join({.file = config_.lockstep,
+                                  .uid = config_.uid,
+                                  .lookahead = config_.model.latency_ns * kPsPerNs,
+                                  .note = [this](const std::string& text) { errors_.note("{}", text); }});
+        if (!joined) return std::unexpected(joined.error());
+        lockstep_ = *std::move(joined);
+    }
+    for (const LinkConfig& link : config_.links)
+        if (auto built = build_link(link); !built) return built;
+    return {};
+}
+
+std::expected<void, std::string> Switch::build_link(LinkConfig link) {
+    const SwitchModel& model = config_.model;
+    if (link.port >= model.ports)
+        return std::unexpected(
+            fmt::format("link port {}: this switch has {} ports, from 0 on", link.port, model.ports));
+    if (links_[link.port] != nullptr)
+        return std::unexpected(fmt::format("link port {} is given twice", link.port));
+    link.uid = config_.uid;
+    link.lanes = model.lanes;
+    link.gbps = model.gbps;
+    link.latency_ns = model.latency_ns;
+    link.forward_ns = model.forward_ns;
+    link.retries = model.retries;
+    link.retrain_ns = model.retrain_ns;
+    link.faults = faults_.get();
+    link.is_switch = true;
+    link.level = config_.level;
+    const unsigned port = link.port;
+    auto made = LinkPort::create(std::move(link), events_, none_, counters_, errors_, hooks_of(port));
+    if (!made) return std::unexpected(made.error());
+    links_[port] = *std::move(made);
+    active_links_.push_back(links_[port].get());
+    return {};
+}
+
+LinkHooks Switch::hooks_of(unsigned port) {
+    LinkHooks hooks;
+    hooks.poke = [](std::uint64_t) {};
+    hooks.comes_here = [this, port](std::uint32_t node) { return fabric_.comes_by(port, node); };
+    hooks.onward = [this](std::uint32_t node) -> LinkPort* {
+        const unsigned onward = fabric_.port_of(node);
+        return onward < kPorts ? links_[onward].get() : nullptr;
+    };
+    hooks.may_pass = [this](const link::Message& message) {
+        return flows_.may_pass(message, fabric_.port_of(message.destination));
+    };
+    hooks.lost = [this](const link::Message& message) {
+        if (!flows_.lost(message)) return;
+        fabric_.lost(message.destination);
+        stale_ = true;
+    };
+    hooks.peer_shows = [this](std::uint32_t) { stale_ = true; };
+    hooks.drained = [this](std::uint32_t at, std::uint32_t drains) { here_done_[at] += drains; };
+    hooks.peer_drained = [this](std::uint32_t at, std::uint32_t drains) { above_done_[at] += drains; };
+    hooks.changed = [this](std::uint32_t at, std::uint32_t state) { port_changed(at, state); };
+    hooks.jumped = [this, port](ModelTime gap) { jumped(gap, port); };
+    hooks.in_step = [this, port](std::uint64_t peer) {
+        if (lockstep_ == nullptr) return false;
+        const bool has = keeps_step() && lockstep_->has(peer);
+        errors_.note("link {}: {:#x} {}", port, peer,
+                     has ? "keeps step with this switch" : "does not keep step: its messages may be late");
+        return has;
+    };
+    hooks.may_jump = [this] { return !keeps_step(); };
+    hooks.act_at = [this] { return time_for_news(); };
+    hooks.sent = [this](std::uint64_t peer, ModelTime arrival) { lockstep_->sent(peer, arrival); };
+    return hooks;
+}
+
+void Switch::jumped(ModelTime gap, unsigned port) {
+    for (LinkPort* link : active_links_)
+        if (link != links_[port].get()) link->clock_jumped(gap);
+}
+
+// What was on its way by a port that goes down is lost, and what follows must not get there by another.
+void Switch::port_changed(unsigned port, std::uint32_t state) {
+    stale_ = true;
+    if (state >= ORR_LINK_UP) return;
+    flows_.lose_port(port, [this](std::uint32_t node) { fabric_.lost(node); });
+    shown_[port].reset();
+}
+
+// --- what it knows ---
+
+bool Switch::refresh() {
+    if (!std::exchange(stale_, false)) return false;
+    std::array<Fabric::Port, kPorts> ports{};
+    for (unsigned p = 0; p < kPorts; ++p) {
+        const LinkPort* link = links_[p].get();
+        if (link == nullptr || !link->up()) {
+            nodes_[p] = 0;
+            continue;
+        }
+        ports[p] = {.up = true,
+                    .is_switch = link->peer_is_switch(),
+                    .level = link->peer_level(),
+                    .uid = link->peer_uid(),
+                    .node = link->peer_is_switch() ? 0 : link->peer_node(),
+                    .mbps = link->mbps()};
+        // A card whose driver begins anew gives it a node again.
+        if (const std::uint32_t before = std::exchange(nodes_[p], ports[p].node);
+            before != 0 && before != ports[p].node)
+            flows_.forget(before);
+    }
+    fabric_.update(
+        ports,
+        [this](unsigned port, std::uint32_t node) { return link::route_of(links_[port]->peer_reach(node)); },
+        [this](std::uint32_t node) { flows_.lose_node(node); },
+        [this](unsigned port) {
+            errors_.guest(
+                "link {}: the card there says that it is node {}, as another card does: nothing is "
+                "passed on for it",
+                port, links_[port]->peer_node());
+        });
+    publish();
+    return true;
+}
+
+void Switch::publish() {
+    for (unsigned p = 0; p < kPorts; ++p) {
+        LinkPort* link = links_[p].get();
+        if (link == nullptr || !link->up()) continue;
+        bool changed = false;
+        if (shown_[p] == nullptr) {
+            shown_[p] = std::make_unique<Shown>();
+            changed = true;
+        }
+        for (std::uint32_t node = 1; node < ORR_NODES; ++node) {
+            const link::Reach reach = link::reach_of(fabric_.shown(p, node));
+            if (reach == (*shown_[p])[node]) continue;
+            (*shown_[p])[node] = reach;
+            link->show_reach(node, reach);
+            changed = true;
+        }
+        if (changed) link->tell_reach();
+    }
+}
+
+// --- drains ---
+
+void Switch::look_for_drains() {
+    for (unsigned p = 0; p < kPorts; ++p) {
+        const LinkPort* link = links_[p].get();
+        if (link == nullptr) continue;
+        if (!link->up()) {
+            drains_known_[p] = 0;
+            std::erase_if(drains_, [p](const Drain& drain) { return drain.port == p; });
+            continue;
+        }
+        const std::uint64_t wanted = link->drains_wanted();
+        if (wanted == drains_known_[p]) continue;
+        drains_known_[p] = wanted;
+        drains_.push_back({.port = p, .wanted = wanted, .stage = Drain::kHere, .until = {}});
+        if (!drain_.scheduled()) events_.schedule(drain_, time_for_news());
+    }
+    if (drain_.scheduled()) return;
+    for (const Drain& drain : drains_) {
+        if (!is_done(drain)) continue;
+        events_.schedule(drain_, time_for_news());
+        return;
+    }
+}
+
+bool Switch::is_done(const Drain& drain) const {
+    const auto& done = drain.stage == Drain::kAbove ? above_done_ : here_done_;
+    for (unsigned p = 0; p < kPorts; ++p)
+        if (done[p] < drain.until[p]) return false;
+    return true;
+}
+
+void Switch::begin(Drain& drain, Drain::Stage stage) {
+    drain.stage = stage;
+    drain.until = {};
+    for (unsigned p = 0; p < kPorts; ++p) {
+        LinkPort* link = links_[p].get();
+        if (link == nullptr) continue;
+        if (stage != Drain::kAbove) {
+            drain.until[p] = ++here_asked_[p];
+            link->drain_here();
+        } else if (link->peer_is_switch() && link->peer_level() > config_.level) {
+            drain.until[p] = ++above_asked_[p];
+            link->drain_peer();
+        }
+    }
+}
+
+void Switch::on_drain(ModelTime) {
+    // A peer asks for one after the other, so there are few.
+    for (std::size_t n = 0; n < drains_.size();) {
+        Drain& drain = drains_[n];
+        LinkPort* const link = links_[drain.port].get();
+        const bool is_new = drain.until == decltype(drain.until){};
+        if (is_new && drain.stage == Drain::kHere) begin(drain, Drain::kHere);
+        while (is_done(drain) && drain.stage != Drain::kAgain) {
+            const bool from_above = link->peer_is_switch() && link->peer_level() > config_.level;
+            begin(drain, drain.stage == Drain::kHere && !from_above ? Drain::kAbove : Drain::kAgain);
+        }
+        if (!is_done(drain)) {
+            ++n;
+            continue;
+        }
+        link->show_drained(drain.wanted);
+        drains_.erase(drains_.begin() + static_cast<std::ptrdiff_t>(n));
+    }
+}
+
+// --- the round ---
+
+bool Switch::take_arrivals() {
+    bool busy = false;
+    for (LinkPort* link : active_links_)
+        busy |= link->poll();
+    busy |= refresh();
+    look_for_drains();
+    return busy;
+}
+
+bool Switch::step() {
+    if (faults_ != nullptr && faults_->hung()) return false;
+    if (keeps_step()) return step_in_lockstep();
+    bool busy = take_arrivals();
+    // It has nothing to do but what is on its way: time until then is no time.
+    for (unsigned goes = 0; goes < kBurst && events_.run_next(kNever - 1); ++goes)
+        busy = true;
+    return busy;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,352 @@
+// Cards on switches: exact times, shares, order, what is lost, and peers that lie.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "emulator/time/rate.h"
+#include "tests/unit/switch/star.h"
+
+namespace orrery::emu::test {
+namespace {
+
+constexpr std::uint64_t kSem = 0x700000;
+constexpr ModelTime kHop = 300 * kPsPerNs;
+
+ModelTime on_wire(std::uint64_t bytes) {
+    return duration_ps(std::max<std::uint64_t>(bytes, 64), kRate);
+}
+
+FaultPlan plan(const std::string& text) {
+    auto made = FaultPlan::parse(text);
+    if (!made) throw std::runtime_error(made.error());
+    return *made;
+}
+
+TEST(Switch, TimesAreExact) {
+    Star star;
+    star.make(3);
+    ASSERT_TRUE(star.up());
+    ModelTime at = 10'000 * kPsPerNs;
+    for (unsigned to = 1; to < 3; ++to) {
+        for (const std::uint64_t bytes : {8ull, 64ull, 4096ull, 100'001ull, 256ull << 10}) {
+            for (auto& card : star.cards)
+                card->events.advance_to(at);
+            star[to].arrivals.clear();
+            ASSERT_EQ(star[0].write(to + 1, 0, bytes, 1).bytes, bytes);
+            ASSERT_EQ(star[0].signal(to + 1, kSem, at), ORR_FAULT_NONE);
+            star.run();
+            const ModelTime end = at + 2 * kLatency + kHop + on_wire(bytes);
+            ASSERT_EQ(star[to].arrivals.size(), 2u);
+            EXPECT_EQ(star[to].arrivals[0], end) << bytes;
+            EXPECT_EQ(star[to].semaphore(kSem).time_ps, end + on_wire(64)) << bytes;
+            at += 1'000'000 * kPsPerNs;
+        }
+    }
+    EXPECT_EQ(star.sum(ORR_CTR_LINK_STRAGGLERS), 0u);
+    EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED) + star.sum(ORR_CTR_LINK_DENIED), 0u);
+    EXPECT_EQ(star.switches[0]->counters().get(ORR_CTR_LINK_FORWARDED), 20u);
+}
+
+TEST(Switch, ATreeTakesFourLinksAndThreeSwitches) {
+    Star star;
+    star.make_tree(2, 2, 2);
+    ASSERT_TRUE(star.up());
+    ASSERT_EQ(star[0].write(4, 0, 4096, 1).bytes, 4096u);
+    star.run();
+    ASSERT_EQ(star[3].arrivals.size(), 1u);
+    EXPECT_EQ(star[3].arrivals[0], 4 * kLatency + 3 * kHop + on_wire(4096));
+}
+
+TEST(Switch, TellsItsCardsWhomTheyReach) {
+    Star star;
+    star.make_tree(2, 2, 2);
+    ASSERT_TRUE(star.up());
+    // Its neighbour, by the first switch.
+    EXPECT_EQ(star.reach(0, 2), (link::Route{.valid = true,
+                                             .links = 1,
+                                             .port = 1,
+                                             .losses = 0,
+                                             .latency_ns = 800,
+                                             .fabric = 0x100,
+                                             .mbps = 400'000}));
+    // And one of the other leaf, over a spine.
+    EXPECT_EQ(star.reach(0, 4), (link::Route{.valid = true,
+                                             .links = 3,
+                                             .port = 1,
+                                             .losses = 0,
+                                             .latency_ns = 2400,
+                                             .fabric = 0x101,
+                                             .mbps = 400'000}));
+    EXPECT_FALSE(star.reach(0, 1).valid);
+    EXPECT_FALSE(star.reach(0, 9).valid);
+    EXPECT_EQ(star[0].ports[0]->peer_uid(), 0x100u);
+    EXPECT_TRUE(star[0].ports[0]->peer_is_switch());
+    // Of nodes that are as far, each goes by a spine of its own.
+    EXPECT_NE(star.switches[0]->fabric().port_of(3), star.switches[0]->fabric().port_of(4));
+}
+
+// Writes so many bytes to a node, waits for room, and signals at the end.
+struct Sender {
+    Sender(NetCard& its_card, std::uint32_t its_to, std::uint64_t its_at, std::uint64_t bytes,
+           std::uint64_t a_piece = 64 << 10)
+        : card(its_card), to(its_to), at(its_at), left(bytes), piece(a_piece) {
+        card.events.schedule(event, 0);
+    }
+    void on(ModelTime now) {
+        const std::vector<std::byte> data(std::min<std::uint64_t>(left, piece),
+                                          std::byte(0x10 * card.node + to));
+        if (left == 0) {
+            const std::uint32_t fault = card.signal(to, kSem + 16 * card.node, 1);
+            if (fault == ORR_FAULT_PEER_BUSY) card.events.schedule(event, now + 1'000'000);
+            return;
+        }
+        const LinkSend sent = card.write(to, at % (6 << 20), data);
+        ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
+        if (sent.bytes == 0) return card.peers.towards(to)->wait_for_room(to, event);
+        left -= sent.bytes;
+        at += sent.bytes;
+        card.events.schedule(event, sent.sent_ps);
+    }
+    NetCard& card;
+    std::uint32_t to;
+    std::uint64_t at, left, piece;
+    Event event = Event::of<&Sender::on>(this);
+};
+
+class Incast : public testing::TestWithParam<std::tuple<unsigned, std::uint64_t>> {};
+
+// All send all the time to one: each gets as much of its port.
+TEST_P(Incast, SharesAreEven) {
+    const auto [number, piece] = GetParam();
+    Star star;
+    star.make(number + 1);
+    ASSERT_TRUE(star.up());
+    constexpr std::uint64_t kBytes = 6 << 20;
+    std::vector<std::unique_ptr<Sender>> senders;
+    for (unsigned from = 1; from <= number; ++from)
+        senders.push_back(std::make_unique<Sender>(star[from], 1, 0, kBytes, piece));
+    star.run();
+    ModelTime first = kNever, last = 0;
+    for (unsigned from = 1; from <= number; ++from) {
+        const orr_semaphore done = star[0].semaphore(kSem + 16 * (from + 1));
+        ASSERT_EQ(done.value, 1u);
+        first = std::min(first, done.time_ps);
+        last = std::max(last, done.time_ps);
+    }
+    // Until the first is done each had its share, so what that is of all is the share it had.
+    const double all = static_cast<double>(number * kBytes);
+    const double ideal = all / static_cast<double>(kRate) * 1e12;
+    EXPECT_GE(ideal / static_cast<double>(last), 0.95);
+    const double share = static_cast<double>(kBytes) / (static_cast<double>(first) * 1e-12 * kRate);
+    EXPECT_NEAR(share, 1.0 / number, 0.02);
+    EXPECT_EQ(star.sum(ORR_CTR_LINK_STRAGGLERS), 0u);
+    std::printf("incast %u to 1, %llu KiB: %.4f of the port, first share %.4f of %.4f\n", number,
+                static_cast<unsigned long long>(piece >> 10), ideal / static_cast<double>(last), share,
+                1.0 / number);
+}
+INSTANTIATE_TEST_SUITE_P(Numbers, Incast,
+                         testing::Combine(testing::Values(3u, 7u),
+                                          testing::Values<std::uint64_t>(4 << 10, 64 << 10, 256 << 10)));
+
+class AllToAll : public testing::TestWithParam<bool> {};
+
+TEST_P(AllToAll, EndsInOrderAndTheSameEachTime) {
+    constexpr std::uint64_t kBytes = 500 << 10;  // of which 7 find room at once
+    std::vector<ModelTime> first;
+    for (int play = 0; play < 2; ++play) {
+        Star star;
+        if (GetParam())
+            star.make_tree(4, 2, 2);
+        else
+            star.make(8);
+        ASSERT_TRUE(star.up());
+        std::vector<std::unique_ptr<Sender>> senders;
+        for (unsigned from = 0; from < 8; ++from)
+            for (unsigned to = 0; to < 8; ++to)
+                if (from != to)
+                    senders.push_back(std::make_unique<Sender>(star[from], to + 1,
+                                                               from * std::uint64_t{700 << 10}, kBytes));
+        star.run();
+        std::vector<ModelTime> times;
+        for (unsigned from = 0; from < 8; ++from) {
+            for (unsigned to = 0; to < 8; ++to) {
+                if (from == to) continue;
+                const auto value = static_cast<std::uint8_t>(0x10 * (from + 1) + to + 1);
+                EXPECT_EQ(star[to].byte(from * std::uint64_t{700 << 10}), value);
+                EXPECT_EQ(star[to].byte(from * std::uint64_t{700 << 10} + kBytes - 1), value);
+                const orr_semaphore semaphore = star[to].semaphore(kSem + 16 * (from + 1));
+                EXPECT_EQ(semaphore.value, 1u) << from << " to " << to;
+                times.push_back(semaphore.time_ps);
+            }
+        }
+        EXPECT_EQ(star.sum(ORR_CTR_LINK_STRAGGLERS), 0u);
+        EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED) + star.sum(ORR_CTR_LINK_DENIED), 0u);
+        if (play == 0) first = times;
+        EXPECT_EQ(times, first);
+    }
+    const double ideal = 7.0 * kBytes / kRate * 1e12;
+    std::printf("all to all of 8, %s: %.3f of the ports\n", GetParam() ? "tree" : "one switch",
+                ideal / static_cast<double>(*std::ranges::max_element(first)));
+}
+INSTANTIATE_TEST_SUITE_P(Shapes, AllToAll, testing::Bool());
+
+// Nothing goes on behind a write that was lost until there is a new epoch.
+TEST(Switch, NothingFollowsWhatIsLost) {
+    Star star;
+    star.make(3, plan("link port=1 first=1 count=1 drop"));
+    ASSERT_TRUE(star.up());
+    const std::uint32_t before = star.reach(0, 2).losses;
+    const std::uint32_t other = star.reach(0, 3).losses;
+    ASSERT_EQ(star[0].write(2, 0, 64, 7).bytes, 64u);
+    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].signal(3, kSem, 1), ORR_FAULT_NONE);
+    ASSERT_EQ(star[2].signal(2, kSem + 16, 1), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 0u);
+    EXPECT_EQ(star[2].semaphore(kSem).value, 1u);
+    EXPECT_EQ(star[1].semaphore(kSem + 16).value, 1u);  // others' are others'
+    EXPECT_NE(star.reach(0, 2).losses, before);
+    EXPECT_EQ(star.reach(0, 3).losses, other);
+    star[0].route(2, 0, 1);
+    star[1].route(1, 0, 1);
+    ASSERT_EQ(star[0].signal(2, kSem, 2), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 2u);
+}
+
+// The card behind a link that was down gets nothing of what was sent before and after, until all begin anew.
+TEST(Switch, ALinkThatGoesDownLosesWhatWentThere) {
+    Star star;
+    star.make(3);
+    ASSERT_TRUE(star.up());
+    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    const std::uint32_t before = star.reach(0, 2).losses;
+    star[1].ports[0]->unplug();
+    for (int i = 0; i < 100 && star.switches[0]->port(1)->up(); ++i) {
+        star.switches[0]->port(1)->service();
+        ::usleep(1000);
+    }
+    star.run();
+    EXPECT_FALSE(star.reach(0, 2).valid);
+    ASSERT_EQ(star[0].signal(2, kSem, 2), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].signal(3, kSem, 2), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[2].semaphore(kSem).value, 2u);
+    ASSERT_TRUE(star[1].ports[0]->plug());
+    ASSERT_TRUE(star.up());
+    EXPECT_TRUE(star.reach(0, 2).valid);
+    EXPECT_NE(star.reach(0, 2).losses, before);
+    ASSERT_EQ(star[0].signal(2, kSem, 3), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 1u);
+    star.routes(1);
+    ASSERT_EQ(star[0].signal(2, kSem, 4), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 4u);
+}
+
+// Around a spine that is gone.
+TEST(Switch, AnotherSpineTakesOver) {
+    Star star;
+    star.make_tree(2, 1, 2);
+    ASSERT_TRUE(star.up());
+    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    const std::uint32_t before = star.reach(0, 2).losses;
+    const unsigned by = star.switches[0]->fabric().port_of(2);
+    // Spines are the last two, and leaves have them behind their one card.
+    star.switches[2 + by - 1].reset();
+    star.switches.erase(star.switches.begin() + 2 + by - 1);
+    for (int i = 0; i < 100; ++i) {
+        star.switches[0]->port(by)->service();
+        star.switches[1]->port(by)->service();
+        ::usleep(500);
+    }
+    star.run();
+    ASSERT_TRUE(star.reach(0, 2).valid);
+    EXPECT_NE(star.reach(0, 2).losses, before);
+    star.routes(1);
+    ASSERT_EQ(star[0].signal(2, kSem, 2), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 2u);
+}
+
+TEST(Switch, ACardCannotSpeakForAnother) {
+    Star star;
+    star.make(3);
+    ASSERT_TRUE(star.up());
+    star[2].ports[0]->set_node(1);  // it says that it is card 0
+    star.run();
+    EXPECT_EQ(star.switches[0]->errors().count(ErrorKind::kGuestError), 1u);
+    star[2].route(2, 0);
+    ASSERT_EQ(star[2].signal(2, kSem, 9), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 0u);
+    EXPECT_EQ(star.switches[0]->counters().get(ORR_CTR_LINK_DENIED), 1u);
+    // Who had the number keeps it.
+    ASSERT_EQ(star[0].signal(2, kSem, 3), ORR_FAULT_NONE);
+    ASSERT_EQ(star[1].signal(1, kSem, 4), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 3u);
+    EXPECT_EQ(star[0].semaphore(kSem).value, 4u);
+    EXPECT_FALSE(star.reach(0, 3).valid);
+}
+
+// Ahead of its time, as soon as it is asked for, through all switches on the way.
+TEST(Switch, ADrainBringsAllThatWasSent) {
+    Star star;
+    star.make_tree(2, 1, 2);
+    ASSERT_TRUE(star.up());
+    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
+    const auto turn = [&] {
+        for (auto& card : star.cards)
+            card->ports[0]->poll();
+        for (auto& one : star.switches) {
+            one->take_arrivals();
+            while (one->events().run_next(one->events().now())) {
+            }
+        }
+    };
+    for (NetCard* card : {star.cards[0].get(), star.cards[1].get()}) {
+        card->ports[0]->drain();
+        for (int i = 0; i < 100 && card->drained == 0; ++i)
+            turn();
+        ASSERT_EQ(card->drained, 1u);
+    }
+    EXPECT_EQ(star[1].events.now(), 0u);
+    ASSERT_TRUE(star[1].ports[0]->settle(kSem));
+    EXPECT_EQ(star[1].semaphore(kSem).value, 1u);
+    EXPECT_EQ(star[1].semaphore(kSem).time_ps, 4 * kLatency + 3 * kHop + on_wire(64));
+}
+
+TEST(Switch, TwoOfOneLevelAreNotJoined) {
+    Star star;
+    std::vector<LinkConfig> one, other;
+    const std::string between = star.listen(one);
+    star.listen(one);
+    star.connect(other, between);
+    star.connect(other, star.path());
+    star.add_switch(one);
+    star.add_switch(other);
+    for (int i = 0; i < 50; ++i) {
+        for (auto& each : star.switches)
+            each->port(0)->service();
+        ::usleep(2000);
+    }
+    EXPECT_FALSE(star.switches[0]->port(0)->up() && star.switches[1]->port(0)->up());
+    EXPECT_THAT(star.switches[0]->port(0)->down_reason() + star.switches[1]->port(0)->down_reason(),
+                testing::HasSubstr("both switches are of level 0"));
+}
+
+TEST(SwitchModel, SaysWhatIsWrong) {
+    EXPECT_TRUE(SwitchModel::find("switch-1"));
+    EXPECT_EQ(SwitchModel::find("switch-1")->ports, 32u);
+    EXPECT_THAT(SwitchModel::find("nosuch").error(), testing::HasSubstr("no switch of this name"));
+    EXPECT_THAT(SwitchModel::parse("[switch]\nports = 4", "f").error(),
+                testing::HasSubstr("f:2: switch.ports must be [value"));
+    EXPECT_THAT(SwitchModel::parse("[switch]\nports = [64, \"assumed\", \"x\"]", "f").error(),
+                testing::HasSubstr("from 2 to 32"));
+}
+
+}  // namespace
+}  // namespace orrery::emu::test
