@@ -329,8 +329,8 @@ void Card::grant(const Command& command) {
     }
     if (!good) {
         errors_.guest(
-            "grant command {:#x} on link port {} to node {} for {:#x} bytes at {:#x} cannot be done",
-            word, port, node, command.b, command.a);
+            "grant command {:#x} on link port {} to node {} for {:#x} bytes at {:#x} cannot be done", word,
+            port, node, command.b, command.a);
     }
     file_.links[port].grants_done.fetch_add(1, std::memory_order_release);
 }

@@ -473,7 +473,7 @@ void CopyEngine::watch_cost() {
 void CopyEngine::store_piece(const std::byte* from, std::uint64_t bytes, bool lasts) {
     // Two virtual ranges may be the same memory, so the pieces may overlap.
     const MemoryPiece piece{reinterpret_cast<std::byte*>(dst_.host()), from, bytes, job_.reduce,
-                            !is_fill() && job_.total >= kPastCaches};
+                            lasts && !is_fill() && job_.total >= kPastCaches};
     if (context_.workers != nullptr)
         context_.workers->move(port_, piece, lasts && job_.total >= Workers::kLongJob);
     else

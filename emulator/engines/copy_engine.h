@@ -1,6 +1,6 @@
-// The copy engine: copies in up to five dimensions, lists of copies, and fills between VRAM, host memory and the
-// VRAM of linked cards; copies with reduction from all of these into VRAM and host memory. copy_engine_pull.cc has
-// what comes from another card.
+// The copy engine: copies in up to five dimensions, lists of copies, and fills between VRAM, host memory and
+// the VRAM of linked cards; copies with reduction from all of these into VRAM and host memory.
+// copy_engine_pull.cc has what comes from another card.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,8 @@ struct CopyRates {
     std::uint64_t engine_bytes_per_second = 400'000'000'000;
     std::uint64_t in_flight =
         0;  // lines of 64 bytes that it asks for before the first has come; 0: any number
-    std::uint32_t peer_reads = 16;  // of PeerPort::kMostRead that it asks other cards for before the first has come
+    std::uint32_t peer_reads =
+        16;  // of PeerPort::kMostRead that it asks other cards for before the first has come
     std::uint32_t tlb_entries = 0;  // pages whose translation it has at hand; 0: translations cost nothing
 };
 

@@ -1,6 +1,6 @@
-// What a copy engine reads from other cards. It asks ahead of where it is, for as much as it may have on its way,
-// and takes the answers in the order of the copy. The place of the copy is that of what has been stored: what was
-// only asked for is asked for again after a preemption.
+// What a copy engine reads from other cards. It asks ahead of where it is, for as much as it may have on its
+// way, and takes the answers in the order of the copy. The place of the copy is that of what has been stored:
+// what was only asked for is asked for again after a preemption.
 #include <algorithm>
 #include <utility>
 
@@ -68,15 +68,14 @@ CopyEngine::Sent CopyEngine::ask_one(ModelTime at) {
     asked.node = node;
     asked.link = link;
     asked.va = va;
-    asked.bytes =
-        std::min<std::uint64_t>({ask_.left(), job_.row_bytes - ask_column_, PeerPort::kMostRead});
+    asked.bytes = std::min<std::uint64_t>({ask_.left(), job_.row_bytes - ask_column_, PeerPort::kMostRead});
     if (!buffers_.empty()) {
         asked.data = std::move(buffers_.back());
         buffers_.pop_back();
     }
     asked.data.resize(PeerPort::kMostRead);
-    const LinkAsk ask = link->read(node, ask_.where.address + ask_.used,
-                                   std::span(asked.data).first(asked.bytes), at, *this);
+    const LinkAsk ask =
+        link->read(node, ask_.where.address + ask_.used, std::span(asked.data).first(asked.bytes), at, *this);
     if (ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY) return blocked(ask.fault, va);
     if (ask.tag == 0) {
         if (asked_.empty() && ask.fault == ORR_FAULT_NONE) {
@@ -134,8 +133,8 @@ std::uint64_t CopyEngine::pull_piece(Chunk& chunk) {
     // It is stored while it comes.
     const bool to_peer = dst_.where.target == ORR_TARGET_PEER;
     chunk.began = std::max(chunk.began, to_peer ? first.answer.came : first.answer.began);
-    const std::uint64_t room =
-        std::max((kChunkBytes - std::min(kChunkBytes, chunk.occupied)) / kMemoryLine * kMemoryLine, kMemoryLine);
+    const std::uint64_t room = std::max(
+        (kChunkBytes - std::min(kChunkBytes, chunk.occupied)) / kMemoryLine * kMemoryLine, kMemoryLine);
     std::uint64_t bytes = std::min({first.bytes - first.used, dst_.left(), room});
     const std::byte* const from = first.data.data() + first.used;
     ModelTime by_itself = 0;

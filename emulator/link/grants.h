@@ -1,5 +1,5 @@
-// Which nodes may do what with which ranges of this card's VRAM by a port. The owner's copy judges; a second one
-// in shared memory tells the peer, so that it can refuse an access before it sends it.
+// Which nodes may do what with which ranges of this card's VRAM by a port. The owner's copy judges; a second
+// one in shared memory tells the peer, so that it can refuse an access before it sends it.
 #pragma once
 
 #include <algorithm>

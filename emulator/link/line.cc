@@ -64,10 +64,9 @@ ModelTime Line::damage(Message& message, std::uint64_t bytes) {
     ModelTime lost = 0;
     bool trained = false;
     for (std::uint32_t in_a_row = 0;;) {
-        const Fault fault =
-            faults_->on_wire(config_.port, {.bits = frame_bits(payload_of(message)),
-                                            .number = frame_,
-                                            .try_number = message.damaged});
+        const Fault fault = faults_->on_wire(
+            config_.port,
+            {.bits = frame_bits(payload_of(message)), .number = frame_, .try_number = message.damaged});
         if (fault.action == FaultAction::kLanes && fault.lanes < width_) {
             narrow(fault.lanes);
             lost = later(lost, retrain());

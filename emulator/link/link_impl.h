@@ -1,5 +1,6 @@
 // What a link port is made of: its members' lives. link_training.cc has peers that come and go,
-// link_traffic.cc what crosses the link, link_requests.cc requests and their answers, link_port.cc the interface.
+// link_traffic.cc what crosses the link, link_requests.cc requests and their answers, link_port.cc the
+// interface.
 #pragma once
 
 #include <array>
@@ -150,8 +151,10 @@ class LinkPort::Impl {
     // --- requests and answers ---
     LinkAsk ask(std::uint32_t node, std::uint64_t offset, link::Transmitter::Request request,
                 const link::Requests::Request& asked, ModelTime at);
-    LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at, Asker& asker);
-    LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at, Asker& asker);
+    LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
+                 Asker& asker);
+    LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
+                   Asker& asker);
     // Of this card, to requests that came by this port.
     bool answer_room(const link::Message& request);
     void give_answer(const link::Message& request, const link::Transmitter::Answer& answer);

@@ -108,7 +108,8 @@ bool LinkPort::set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t s
                          const GrantTerms& terms) {
     if (size == 0 || node == 0 || (terms.rights & ~std::uint64_t{ORR_LINK_RIGHTS}) != 0) return false;
     return impl_->receiver_.set_grant(
-        slot, {.grant = {.base = base, .size = size, .node = node, .rights = terms.rights}, .key = terms.key});
+        slot,
+        {.grant = {.base = base, .size = size, .node = node, .rights = terms.rights}, .key = terms.key});
 }
 bool LinkPort::clear_grant(std::uint32_t slot) {
     // What other nodes sent keeps its time, and so does what comes by another port, or is for nothing.

@@ -77,7 +77,8 @@ struct LinkHooks {
     std::function<std::uint32_t(std::uint32_t node)> epoch_of;
     // The port of this card by which what comes here for that node is passed on; nullptr: none. Empty: none.
     std::function<LinkPort*(std::uint32_t node)> onward;
-    // A node refused a write or signal of this card: `fault` says why. May be empty.
+    // A node refused a write or signal of this card, for the 1st, 2nd, 4th, 8th, .. time: `fault` says why.
+    // May be empty.
     std::function<void(std::uint32_t port, std::uint32_t node, std::uint32_t fault)> refused;
     // The neighbour, which says that it is that node, has a note for this card's driver. May be empty.
     std::function<void(std::uint32_t node, std::span<const std::byte> data)> noted;

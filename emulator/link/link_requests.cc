@@ -1,5 +1,6 @@
 // Requests of this card and their answers, and what it answers itself.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "emulator/link/link_impl.h"
@@ -36,11 +37,12 @@ LinkAsk LinkPort::Impl::read(std::uint32_t node, std::uint64_t offset, std::span
                                         .node = static_cast<std::uint16_t>(node),
                                         .epoch = static_cast<std::uint16_t>(epoch_of(node)),
                                         .to = to};
-    return ask(node, offset, {.op = link::kOpRead, .bytes = static_cast<std::uint32_t>(to.size())}, asked, at);
+    return ask(node, offset, {.op = link::kOpRead, .bytes = static_cast<std::uint32_t>(to.size())}, asked,
+               at);
 }
 
-LinkAsk LinkPort::Impl::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
-                               Asker& asker) {
+LinkAsk LinkPort::Impl::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic,
+                               ModelTime at, Asker& asker) {
     if (offset % atomic.bytes != 0) return {.fault = ORR_FAULT_MISALIGNED};
     const link::Requests::Request asked{.asker = &asker,
                                         .node = static_cast<std::uint16_t>(node),
@@ -71,7 +73,8 @@ void LinkPort::Impl::give_answer(const link::Message& request, const link::Trans
 }
 
 void LinkPort::Impl::cannot_pass(const link::Message& message, link::Status status) {
-    if (message.op == link::kOpRead || message.op == link::kOpAtomic) give_answer(message, {.status = status});
+    if (message.op == link::kOpRead || message.op == link::kOpAtomic)
+        give_answer(message, {.status = status});
 }
 
 void LinkPort::Impl::stop_waiting_to_answer() {
@@ -105,10 +108,9 @@ bool LinkPort::Impl::look_for_replies() {
 
 // All that went by this port.
 void LinkPort::Impl::end_requests() {
-    requests_.end([](const link::Requests::Request&) { return true; },
-                  [](std::uint32_t tag, Asker& asker) {
-                      asker.answered(tag, {.fault = ORR_FAULT_PEER_DOWN});
-                  });
+    requests_.end(
+        [](const link::Requests::Request&) { return true; },
+        [](std::uint32_t tag, Asker& asker) { asker.answered(tag, {.fault = ORR_FAULT_PEER_DOWN}); });
 }
 
 void LinkPort::Impl::routes_changed() {
@@ -128,7 +130,8 @@ void LinkPort::Impl::refused(std::uint32_t node, std::uint32_t fault) {
     refusals.fault = fault;
     counts_.refused.add();
     counts_.refused_by.set(node | std::uint64_t{fault} << 16);
-    if (hooks_.refused) hooks_.refused(config_.port, node, fault);
+    // A peer that says so without end is worth a few lines.
+    if (hooks_.refused && std::has_single_bit(refusals.count)) hooks_.refused(config_.port, node, fault);
 }
 
 }  // namespace orrery::emu

@@ -97,7 +97,8 @@ bool LinkPort::Impl::settle(std::uint64_t offset) {
 
 void LinkPort::Impl::poke_room() {
     if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
-    if ((up() || draining_) && receiver_.held() && !waits_to_answer_) events_.schedule(arrival_, events_.now());
+    if ((up() || draining_) && receiver_.held() && !waits_to_answer_)
+        events_.schedule(arrival_, events_.now());
 }
 
 bool LinkPort::Impl::poll() {

@@ -60,12 +60,13 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
       passing_(Event::of<&Impl::on_passing>(this)),
       reply_(Event::of<&Impl::on_reply>(this)),
       passing_back_(Event::of<&Impl::on_passing_back>(this)),
-      replies_(events, counters, counts_, receiver_.near_back(), requests_,
-               {.comes_here = [this](std::uint32_t node,
-                                     std::uint32_t epoch) { return comes_here(node) && epoch_of(node) == epoch; },
-                .node = [this] { return node_; },
-                .refused = [this](std::uint32_t node, std::uint32_t fault) { refused(node, fault); }},
-               std::uint64_t{config_.gbps} * 125'000'000),
+      replies_(
+          events, counters, counts_, receiver_.near_back(), requests_,
+          {.comes_here = [this](std::uint32_t node,
+                                std::uint32_t epoch) { return comes_here(node) && epoch_of(node) == epoch; },
+           .node = [this] { return node_; },
+           .refused = [this](std::uint32_t node, std::uint32_t fault) { refused(node, fault); }},
+          std::uint64_t{config_.gbps} * 125'000'000),
       forwarder_(events, counters, counts_, receiver_.far(), passing_, forwarding(true),
                  config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
       back_forwarder_(events, counters, counts_, receiver_.far_back(), passing_back_, forwarding(false),
@@ -281,7 +282,12 @@ void LinkPort::Impl::service() {
                 if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
                     refuse("the peer did not finish the handshake in 2 s");
                 }
-                if (up() && needs_peer()) look_for_life();
+                if (!up()) break;
+                // A peer that has taken all and sleeps is not silent.
+                if (congested() || (requests_.waits() && !transmitter_.all_taken()))
+                    look_for_life();
+                else
+                    silent_ticks_ = 0;
                 break;
         }
     }

@@ -170,7 +170,8 @@ void Receiver::carry_out(const Message& message, std::uint8_t* at) {
             return;
         default:
             arrived_(message.offset, sizeof(orr_semaphore));
-            // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
+            // Signals are ordered behind all earlier writes: the release orders them for whoever sees the
+            // value.
             raise_semaphore(at, message.value, message.arrival_ps);
             poke(message.offset);
     }

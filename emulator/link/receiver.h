@@ -27,9 +27,9 @@ class Receiver {
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
     using Noted = std::function<void(std::uint32_t node, std::span<const std::byte> data)>;
     using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
-    // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a read or
-    // atomic is carried out. `give`: data and value as the operation has them; a refused write is only told if
-    // there is room.
+    // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a
+    // read or atomic is carried out. `give`: data and value as the operation has them; a refused write is
+    // only told if there is room.
     struct Answers {
         std::function<bool(const Message& request)> room;
         std::function<void(const Message& request, Status status, std::span<const std::uint8_t> data,

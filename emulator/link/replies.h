@@ -1,4 +1,5 @@
-// Takes the answers to this card's requests as they arrive. They wait for nothing: who asked has room for them.
+// Takes the answers to this card's requests as they arrive. They wait for nothing: who asked has room for
+// them.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ class Replies {
         // An owner refused a write or signal.
         std::function<void(std::uint32_t node, std::uint32_t fault)> refused;
     };
-    Replies(EventQueue& events, Counters& counters, Counts& counts, Reader& reader, Requests& requests, Hooks hooks,
-            std::uint64_t bytes_per_second);
+    Replies(EventQueue& events, Counters& counters, Counts& counts, Reader& reader, Requests& requests,
+            Hooks hooks, std::uint64_t bytes_per_second);
 
     // As Receiver::pump(), look() and wanted().
     std::expected<bool, std::string> pump();

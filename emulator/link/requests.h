@@ -1,5 +1,5 @@
-// What this card has asked the cards behind a port for: a slot for each request until its answer has come, so an
-// answer always has where to go, and one that nobody waits for does nothing.
+// What this card has asked the cards behind a port for: a slot for each request until its answer has come, so
+// an answer always has where to go, and one that nobody waits for does nothing.
 #pragma once
 
 #include <array>

@@ -212,7 +212,8 @@ LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t off
 
 std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t offset,
                                 std::span<const std::byte> data) {
-    if (const std::uint32_t fault = refusal(kOpWrite, node, offset, data.size()); fault != ORR_FAULT_NONE) return fault;
+    if (const std::uint32_t fault = refusal(kOpWrite, node, offset, data.size()); fault != ORR_FAULT_NONE)
+        return fault;
     const Lane lane = lane_of(node);
     Writer& to = lanes_.at(lane);
     flush(lane);
@@ -230,7 +231,8 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t
 std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64_t offset,
                                   std::uint64_t value) {
     if (offset % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
-    if (const std::uint32_t fault = refusal(kOpSignal, node, offset, sizeof(orr_semaphore)); fault != ORR_FAULT_NONE)
+    if (const std::uint32_t fault = refusal(kOpSignal, node, offset, sizeof(orr_semaphore));
+        fault != ORR_FAULT_NONE)
         return fault;
     const Lane lane = lane_of(node);
     Writer& to = lanes_.at(lane);

@@ -112,6 +112,8 @@ class Transmitter {
     void flush(unsigned lane);
     // Room comes as soon as the peer's process runs.
     bool room_is_near(unsigned lane, ModelTime now) const;
+    // The peer has taken all requests, so it is for others to answer.
+    bool all_taken() const { return lanes_[kNear].all_taken() && lanes_[kFar].all_taken(); }
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
 

@@ -62,10 +62,10 @@ inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an
 // Message::status of an answer.
 enum Status : std::uint16_t {
     kDone = 0,
-    kDenied = 1,   // no grant of the owner's allows it
-    kBadKey = 2,   // one would, with another key
-    kNoRoute = 3,  // a card on the way knows none
-    kAnswerLost = 4,     // the answer was, or a card on the way sends nothing on
+    kDenied = 1,      // no grant of the owner's allows it
+    kBadKey = 2,      // one would, with another key
+    kNoRoute = 3,     // a card on the way knows none
+    kAnswerLost = 4,  // the answer was, or a card on the way sends nothing on
     kStatuses = 5,
 };
 
@@ -114,7 +114,7 @@ static_assert(kPayloadBytes <= std::uint64_t{1} << 32 && ORR_NODES <= 1u << 16);
 
 struct Grant {
     std::uint64_t base;
-    std::uint64_t size;  // 0: slot not in use
+    std::uint64_t size;    // 0: slot not in use
     std::uint64_t node;    // who may go there
     std::uint64_t rights;  // ORR_LINK_RIGHT_*
 };

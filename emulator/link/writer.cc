@@ -52,6 +52,10 @@ bool Writer::room(std::uint64_t bytes) {
     return has_room(bytes) || (refresh() && has_room(bytes));
 }
 
+bool Writer::all_taken() const {
+    return load_relaxed(channel_->consumed) == produced_;
+}
+
 bool Writer::room_news() const {
     return load_relaxed(channel_->consumed) != consumed_ ||
            load_relaxed(channel_->payload_consumed) != payload_consumed_;

@@ -27,6 +27,8 @@ class Writer {
 
     // For a message with so many bytes of payload.
     bool room(std::uint64_t bytes);
+    // The peer has taken all that was sent.
+    bool all_taken() const;
     // The peer has given back credits that nobody has looked at.
     bool room_news() const;
     // Whether the message that the peer has first is due before `when`, and waits for nothing.

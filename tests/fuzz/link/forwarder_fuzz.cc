@@ -22,13 +22,17 @@ struct Cards {
           receiver(
               net[0].events, net[0].vram, net[0].counters, [](std::uint64_t) {}, [] { return true; },
               [](std::uint64_t, std::uint64_t) {}, [](std::uint32_t, std::uint32_t) { return false; },
+              {.room = [](const link::Message&) { return true; },
+               .give = [](const link::Message&, link::Status, std::span<const std::uint8_t>,
+                          std::uint64_t) {}},
               50'000'000'000, counts),
           forwarder(net[0].events, net[0].counters, counts, receiver.far(), due,
                     {.comes_here = [](std::uint32_t node) { return node == kPeer; },
                      .onward = [this](std::uint32_t node) -> LinkPort* {
                          return node == kEnd ? net[0].ports[1].get() : nullptr;
                      },
-                     .drained = [this](std::uint32_t number) { drained += number; }},
+                     .drained = [this](std::uint32_t number) { drained += number; },
+                     .cannot = [](const link::Message&, link::Status) {}},
                     kSwitching, 50'000'000'000) {
         for (auto& port : net[1].ports)
             if (port) port->reset();

@@ -17,25 +17,38 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
                              std::uint64_t& payload_end, ModelTime& arrival) {
     auto m = input.take<link::Message>();
     const auto keep = input.take<std::uint8_t>();
-    if ((keep & 1) == 0) m.op = m.op % 8 == 7 ? link::kOpNote : 1 + m.op % 2;
+    if ((keep & 1) == 0) m.op = m.op % 8 == 7 ? link::kOpNote : 1 + m.op % link::kOpAtomic;
     if ((keep & 2) == 0) m.index = index;
     const bool note = m.op == link::kOpNote;
-    if ((keep & 4) == 0) m.bytes = note ? ORR_NOTE_BYTES : m.op == link::kOpWrite ? 1 + m.bytes % 0x5000 : 0;
+    const bool asks = m.op == link::kOpRead || m.op == link::kOpAtomic;
+    if ((keep & 4) == 0) {
+        m.bytes = m.op == link::kOpSignal   ? 0
+                  : note                    ? ORR_NOTE_BYTES
+                  : m.op == link::kOpAtomic ? 4 + m.bytes % 2 * 4
+                                            : 1 + m.bytes % 0x5000;
+        m.tag = asks ? m.tag | 1 : 0;
+    }
     if ((keep & 8) == 0) {
         m.arrival_ps = arrival + m.arrival_ps % 1000;
         m.send_ps = m.arrival_ps / 2;
     }
     if ((keep & 16) == 0) {
         m.payload_at = link::has_payload(m.op) ? m.payload_at % link::kPayloadBytes : 0;
-        m.payload_end = payload_end + m.bytes;
+        m.payload_end = payload_end + link::payload_of(m);
     }
     if ((keep & 128) == 0) {
         m.source = kPeer;
         m.destination = destination;
     }
     if ((keep & 32) == 0) m.offset = kGranted - 0x1000 + m.offset % 0x6000;
-    if ((keep & 64) == 0 && link::has_payload(m.op)) m.value = 0;
-    if ((keep & 64) == 0 && note) m.offset = m.hops = 0;
+    if ((keep & 64) == 0) {
+        if (link::has_payload(m.op) || m.op == link::kOpRead) m.value = 0;
+        if (note) m.offset = m.hops = 0;
+        m.function = m.op == link::kOpAtomic ? 1 + m.function % (ORR_ATOMIC_FUNCTIONS - 1) : 0;
+        if (m.function != ORR_ATOMIC_COMPARE_SWAP) m.compare = 0;
+        m.status = 0;
+        if (m.op == link::kOpAtomic) m.offset &= ~std::uint64_t{7};
+    }
     if ((keep & 64) == 0 && m.op == link::kOpSignal) m.offset &= ~std::uint64_t{15};
     m.damaged %= link::kMostDamaged + 2;
     payload_end = m.payload_end;

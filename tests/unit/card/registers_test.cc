@@ -294,13 +294,13 @@ class Told : public testing::Test {
 TEST_F(Told, AccessesWhereNothingIsByOffsetWithTheNearestName) {
     for (int i = 0; i < 1000; ++i) {
         rig_->read32(ORR_R_HALT_TVAL + 8);
-        rig_->write32(ORR_R_LINK(1) + 0xb8, 1);
+        rig_->write32(ORR_R_LINK(1) + 0xf0, 1);
     }
     rig_->read32(0x9000);
     const std::string text = log();
     EXPECT_EQ(rig_->counter(ORR_CTR_GUEST_ERRORS), 2001u);
     EXPECT_EQ(lines(text, "nearest: ORR_R_HALT_TVAL + 0x8); 512 times"), 1u) << text;
-    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_RX_BYTES + 0x38"), 10u) << text;
+    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_REFUSED_BY + 0x24"), 10u) << text;
     EXPECT_EQ(lines(text, "at 0x9000"), 1u) << "not hidden by the others";
 }
 

@@ -1,4 +1,5 @@
-// Copies whose source is another card's memory: what they ask for, in which order they take it, and what ends them.
+// Copies whose source is another card's memory: what they ask for, in which order they take it, and what ends
+// them.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -101,8 +102,8 @@ TEST_F(Pull, FromOneCardToAnother) {
 TEST_F(Pull, ListsAndReductions) {
     constexpr std::uint64_t kList = 0x30'0000'0000;
     rig.map(kList, 4096, ORR_TARGET_VRAM, 8 * kMiB);
-    const orr_copy_entry entries[] = {{kSrc + 100, kDst, 40'000, 0}, {kSrc, kDst + 65536, 0, 0},
-                                      {kSrc + 7, kDst + 65536, 9, 0}};
+    const orr_copy_entry entries[] = {
+        {kSrc + 100, kDst, 40'000, 0}, {kSrc, kDst + 65536, 0, 0}, {kSrc + 7, kDst + 65536, 9, 0}};
     std::memcpy(rig.vram.data() + 8 * kMiB, entries, sizeof entries);
     orr_desc_copies list{};
     list.op = ORR_DESC_COPIES;

@@ -98,8 +98,7 @@ class LinkSharing : public testing::Test {
         while (one.engines[0].busy()) {
             one.port->poll();
             other.port->poll();
-            Card& first =
-                one.rig.events.next_time() <= other.rig.events.next_time() ? one : other;
+            Card& first = one.rig.events.next_time() <= other.rig.events.next_time() ? one : other;
             if (!first.rig.events.run_next(kNever - 1)) break;
         }
         EXPECT_EQ(one.rig.done.size(), 1u);

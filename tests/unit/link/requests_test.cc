@@ -1,4 +1,5 @@
-// Reads and atomics of other cards' memory: exact times, order, rights and keys, and what bad peers make of it.
+// Reads and atomics of other cards' memory: exact times, order, rights and keys, and what bad peers make of
+// it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +73,8 @@ TEST(Requests, ReadsTakeTwoWaysAndTheirBytes) {
             EXPECT_EQ(answer.fault, ORR_FAULT_NONE);
             EXPECT_EQ(std::memcmp(got.data(), net[hops].vram.data() + 3, bytes), 0);
             const ModelTime way = hops * kLatency + (hops - 1) * kSwitching;
-            EXPECT_EQ(answer.came, at + on_wire(0) + way + way + on_wire(bytes)) << hops << " links, " << bytes;
+            EXPECT_EQ(answer.came, at + on_wire(0) + way + way + on_wire(bytes))
+                << hops << " links, " << bytes;
             EXPECT_EQ(answer.began, answer.came - on_wire(bytes));
             at += 1'000'000 * kPsPerNs;
         }
@@ -133,7 +135,8 @@ TEST(Requests, AtomicsDoWhatTheySayAndGiveTheOldValue) {
         Ears ears;
         const LinkAsk ask = atomic(
             net[0], 2, 64,
-            {.function = one.function, .bytes = one.bytes, .operand = one.operand, .compare = one.compare}, ears);
+            {.function = one.function, .bytes = one.bytes, .operand = one.operand, .compare = one.compare},
+            ears);
         ASSERT_NE(ask.tag, 0u);
         net.run();
         std::uint64_t after = 0;

@@ -38,7 +38,8 @@
  * has rows 1 and pitches 0, a 2-D one planes 0. Overlap within a copy: undefined order of bytes.
  * Fill: the low `pattern_bytes` (1, 2, 4 or 8) bytes of `pattern`, repeated from each row's
  * start; row_bytes and dst are multiples of pattern_bytes; src, src_pitch and planes are 0.
- * At most 2^40 bytes in total. The destination may be peer memory, the source may not.
+ * At most 2^40 bytes in total. Both may be peer memory (the source since 2.2): from there the engine asks for so much
+ * ahead as the SKU says (link.reads).
  */
 struct orr_desc_copy {
 	uint16_t op; /* ORR_DESC_COPY or ORR_DESC_FILL */
@@ -90,7 +91,7 @@ ORR_ASSERT_SIZE(struct orr_desc_pattern, 64);
 /*
  * Copy with reduction: each element of dst becomes dst `function` src, in rows as in a copy. src, dst, row_bytes
  * and, with several rows, the pitches are multiples of the element's size. dst is read too, so it needs both
- * rights, and neither side may be peer memory (ORR_FAULT_PEER_READ). Overlap, other than src = dst with equal
+ * rights, and must not be peer memory (ORR_FAULT_PEER_READ). Overlap, other than src = dst with equal
  * pitches: undefined. Results are the same bits always: integers wrap around; floating-point ones are rounded to
  * nearest, ties to even, at each element and with subnormals; a NaN result is the type's quiet NaN without
  * payload and sign. MIN and MAX are those of vfmin and vfmax: a NaN loses against a number, -0 is less than +0.
