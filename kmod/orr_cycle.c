@@ -247,12 +247,14 @@ static bool orr_look_collect(struct orr_look *look, struct orr_device *odev)
 		struct orr_queue *queue = odev->queues[number];
 		struct orr_queue_status status;
 		struct orr_party *party;
+		bool stopped;
 
 		if (!queue)
 			continue;
 		scoped_guard(spinlock, &queue->lock)
-			if (orr_queue_read_locked(queue, &status) || status.error)
-				continue;
+			stopped = orr_queue_read_locked(queue, &status) || status.error;
+		if (stopped)
+			continue;
 		/* One place is left for who waits without a queue. */
 		if (look->count + 1 >= look->room)
 			return false;
@@ -351,6 +353,8 @@ static bool orr_look_packets(struct orr_look *look, u32 number)
 		u64 header, va, value;
 		bool fails;
 
+		if (!(index % 64))
+			cond_resched();
 		good = orr_ring_read(&view, at, &header);
 		/* FAIL sets everybody free. */
 		fails = (header & 0xffff) == ORR_PKT_FAIL;
@@ -359,7 +363,6 @@ static bool orr_look_packets(struct orr_look *look, u32 number)
 		good = orr_ring_read(&view, at + 8, &va) &&
 		       orr_ring_read(&view, at + 16, &value) &&
 		       orr_look_signal(look, number, va, fails ? U64_MAX : value);
-		cond_resched();
 	}
 	orr_ring_view_end(&view);
 	return good;

@@ -59,6 +59,11 @@ void expect_both_are_told(int device) {
     // Nobody's packets hold the signal: a process may still give it.
     EXPECT_EQ(orrSemaphoreWait(cycle.ours(), 1, 200'000'000), orrErrorTimeout) << orrGetLastErrorText();
     ASSERT_EQ(cycle.tell(kCycleClose), orrSuccess);
+    // One that has stopped at such a wait is not in anybody's way.
+    orrStream_t stopped = nullptr;
+    ASSERT_OK(orrStreamCreate(&stopped, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stopped, cycle.ours(), 1, nullptr));
+    ASSERT_OK(orrStreamAbort(stopped));
 
     EXPECT_EQ(orrStreamSynchronize(cycle.stream()), orrErrorDeadlock);
     const std::string text = orrGetLastErrorText();
@@ -75,6 +80,7 @@ void expect_both_are_told(int device) {
                 AllOf(HasSubstr("deadlock of 2 streams"),
                       HasSubstr("this thread waits for semaphore 'our turn' to reach 1")));
     EXPECT_EQ(cycle.tell(kCycleSync), orrErrorDeadlock);
+    EXPECT_OK(orrStreamDestroy(stopped));
     // Nothing was stopped.
     ASSERT_OK(orrSemaphoreSignal(cycle.ours(), 1));
     EXPECT_OK(orrStreamSynchronize(cycle.stream()));
