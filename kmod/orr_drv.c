@@ -98,7 +98,7 @@ static void orr_device_fini(struct drm_device *drm, void *data)
 {
 	struct orr_device *odev = data;
 
-	xa_destroy(&odev->fabric.exports);
+	orr_foreign_fini(odev);
 	ida_destroy(&odev->contexts);
 	ida_destroy(&odev->queue_numbers);
 	cleanup_srcu_struct(&odev->users);

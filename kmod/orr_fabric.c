@@ -29,7 +29,7 @@
 static_assert(sizeof(struct drm_orr_fabric_export) == 48);
 static_assert(sizeof(struct drm_orr_fabric_import) == 48);
 static_assert(sizeof(struct drm_orr_fabric_revoke) == 16);
-static_assert(ORR_FABRIC_SECRET_BYTES == sizeof_field(struct drm_orr_fabric_export, secret));
+static_assert(sizeof_field(struct drm_orr_fabric_export, secret) == ORR_FABRIC_SECRET_BYTES);
 
 /**
  * struct orr_asked - who waits for an answer to ORR_NOTE_MAP

@@ -11,6 +11,7 @@
  */
 #include <linux/delay.h>
 #include <linux/random.h>
+#include <linux/slab.h>
 
 #include <drm/drm_managed.h>
 
@@ -283,6 +284,19 @@ int orr_foreign_find(struct orr_device *odev, u32 node, u32 *port)
 			return -ERESTARTSYS;
 	}
 	return -EXDEV;
+}
+
+/**
+ * orr_foreign_fini - nobody is told any more
+ * @odev: the card; its worker has ended
+ */
+void orr_foreign_fini(struct orr_device *odev)
+{
+	struct orr_import *import, *next;
+
+	list_for_each_entry_safe(import, next, &odev->fabric.ended, link)
+		kfree(import);
+	xa_destroy(&odev->fabric.exports);
 }
 
 /**

@@ -70,6 +70,7 @@ struct orr_note {
 	/** @pad: 0 */
 	u8 pad[8];
 };
+
 static_assert(sizeof(struct orr_note) == ORR_NOTE_BYTES);
 
 /**
@@ -178,6 +179,7 @@ bool orr_note_take(struct orr_device *odev, u32 *port, u32 *node, struct orr_not
 
 /* orr_foreign.c */
 int orr_foreign_init(struct orr_device *odev);
+void orr_foreign_fini(struct orr_device *odev);
 void orr_foreign_work(struct orr_device *odev);
 void orr_foreign_open(struct orr_device *odev);
 void orr_foreign_goodbye(struct orr_device *odev);

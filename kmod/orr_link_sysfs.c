@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,losses}, and what
- * the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All are read from the
- * card at that moment.
+ * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,
+ * losses}, and what the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All
+ * but what is foreign are read from the card at that moment.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
  */
 #include <linux/kobject.h>

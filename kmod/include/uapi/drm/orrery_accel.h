@@ -358,9 +358,9 @@ struct drm_orr_query_cycle {
 };
 
 /*
- * Memory for cards of other machines (1.6; hardware 2.2). What comes out is a handle: whoever has it, on a machine
- * with a card at the other end of a link of this one, may write there, so it is to be given to those only who are
- * meant. Until FABRIC_REVOKE, or the end of the file.
+ * Memory for cards of other machines (1.6; hardware 2.2). What comes out is a handle: whoever has it, on a
+ * machine with a card at the other end of a link of this one, may write there, so it is to be given to those
+ * only who are meant. Until FABRIC_REVOKE, or the end of the file.
  */
 struct drm_orr_fabric_export {
 	__u32 handle; /* of a VRAM BO of this card */
