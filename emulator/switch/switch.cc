@@ -93,7 +93,10 @@ std::expected<void, std::string> Switch::build_link(LinkConfig link) {
 LinkHooks Switch::hooks_of(unsigned port) {
     LinkHooks hooks;
     hooks.poke = [](std::uint64_t) {};
-    hooks.comes_here = [this, port](std::uint32_t node) { return fabric_.comes_by(port, node); };
+    hooks.comes_here = [this, port](std::uint32_t node) {
+        // What a card sent before it left still goes on.
+        return fabric_.comes_by(port, node) || (node != 0 && believed_[port] == node && !links_[port]->up());
+    };
     hooks.onward = [this](std::uint32_t node) -> LinkPort* {
         const unsigned onward = fabric_.port_of(node);
         return onward < kPorts ? links_[onward].get() : nullptr;
@@ -144,10 +147,7 @@ bool Switch::refresh() {
     std::array<Fabric::Port, kPorts> ports{};
     for (unsigned p = 0; p < kPorts; ++p) {
         const LinkPort* link = links_[p].get();
-        if (link == nullptr || !link->up()) {
-            nodes_[p] = 0;
-            continue;
-        }
+        if (link == nullptr || !link->up()) continue;
         ports[p] = {.up = true,
                     .is_switch = link->peer_is_switch(),
                     .level = link->peer_level(),
@@ -169,6 +169,8 @@ bool Switch::refresh() {
                 "passed on for it",
                 port, links_[port]->peer_node());
         });
+    for (unsigned p = 0; p < kPorts; ++p)
+        if (ports[p].up) believed_[p] = fabric_.comes_by(p, ports[p].node) ? ports[p].node : 0;
     publish();
     return true;
 }

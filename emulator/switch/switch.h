@@ -117,8 +117,9 @@ class Switch {
     Flows flows_;
     std::array<std::unique_ptr<LinkPort>, kPorts> links_;
     std::vector<LinkPort*> active_links_;
-    std::array<std::uint32_t, kPorts> nodes_{};  // that peers showed
-    bool stale_ = true;                          // fabric_ is
+    std::array<std::uint32_t, kPorts> nodes_{};     // that peers showed last
+    std::array<std::uint32_t, kPorts> believed_{};  // of cards, as long as they are there and behind that
+    bool stale_ = true;                             // fabric_ is
     using Shown = std::array<link::Reach, ORR_NODES>;
     std::array<std::unique_ptr<Shown>, kPorts> shown_;  // of each port that is up
     std::deque<Drain> drains_;

@@ -58,6 +58,12 @@ orrError_t read_counters(LinkedCard& card) {
     return orrSuccess;
 }
 
+bool leads_to_switch(const std::string& address, std::size_t port) {
+    std::ifstream file(fmt::format("/sys/bus/pci/devices/{}/links/{}/peer", address, port));
+    std::string uid, number, kind;
+    return file >> uid >> number >> kind && kind == "switch";
+}
+
 orrError_t read_card(LinkedCard& card) {
     orrDeviceProp prop = ORR_INIT(orrDeviceProp);
     if (const auto code = orrGetDeviceProperties(&prop, card.device); code != orrSuccess) return code;
@@ -68,6 +74,7 @@ orrError_t read_card(LinkedCard& card) {
                      read_counts(card.address, port),
                      read_file<std::string>(card.address, port, "width").value_or(""),
                      read_file<std::string>(card.address, port, "rate").value_or("")};
+        one.to_switch = leads_to_switch(card.address, port);
         const auto code = orrDeviceGetLink(&one.link, card.device, static_cast<int>(port));
         if (code != orrSuccess) return code;
         card.ports.push_back(one);
@@ -101,7 +108,7 @@ std::string harm_since(const LinkPort& was, const LinkPort& is) {
 
 std::string port_text(const LinkPort& port) {
     std::string text = link_state_name(port.link.state);
-    if (is_up(port.link)) text += " " + peer_text(port.link);
+    if (is_up(port.link)) text += " " + peer_text(port);
     return text;
 }
 
@@ -118,6 +125,12 @@ std::vector<LinkedCard> read_links() {
         if (const auto code = read_card(card); code != orrSuccess) card.trouble = last_error(code);
     }
     return cards;
+}
+
+std::string peer_text(const LinkPort& port) {
+    if (port.to_switch && is_up(port.link))
+        return fmt::format("to switch {:016x} port {}", port.link.peer_uid, port.link.peer_port);
+    return peer_text(port.link);
 }
 
 std::string peer_text(const orrLinkInfo& link) {
@@ -145,7 +158,8 @@ topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
             if (drawn.contains({card, number})) continue;
             std::string note;
             if (is_up(port.link))
-                note = fmt::format("to {:016x} port {}", port.link.peer_uid, port.link.peer_port);
+                note = fmt::format("to {}{:016x} port {}", port.to_switch ? "switch " : "",
+                                   port.link.peer_uid, port.link.peer_port);
             else if (port.losses.value_or(0) != 0)
                 note = fmt::format("{}, lost {}", link_state_name(port.link.state), times(*port.losses));
             else if (port.link.state != orrLinkStateDown)

@@ -35,6 +35,7 @@ struct LinkPort {
     std::optional<std::array<std::uint64_t, kPortCounts>> counts{};
     std::string width{};  // lanes in use and those that there are: "2/4"
     std::string rate{};   // of those in use, in Gbit/s: "200"
+    bool to_switch = false;
 };
 
 // A card counts what crosses its links for all ports together.
@@ -71,6 +72,7 @@ struct MissingCard {
 using topology::is_up;
 // "to card 1 port 0"; empty if nothing is there.
 std::string peer_text(const orrLinkInfo& link);
+std::string peer_text(const LinkPort& port);
 
 topology::Picture picture_of(const std::vector<LinkedCard>& cards);
 

@@ -52,7 +52,7 @@ std::string ports_text(const std::vector<LinkedCard>& cards) {
                        narrow ? port.width : number(link.lanes), narrow ? port.rate : number(link.gbps),
                        number(link.latency_ns), port.losses ? fmt::format("{}", *port.losses) : "?",
                        count(kPortDamaged), count(kPortRetries), count(kPortRetrains),
-                       is_up(link) ? peer_text(link) : "nowhere"});
+                       is_up(link) ? peer_text(card.ports[i]) : "nowhere"});
         }
     return table.text();
 }

@@ -61,7 +61,7 @@ void show_topology(const std::vector<LinkedCard>& cards) {
     heads.push_back({"PCI address"});
     text::Table table(std::move(heads));
     std::set<std::pair<unsigned, unsigned>> links;  // Gbit/s, lanes
-    bool hops = false, used = true, host = false;
+    bool hops = false, used = true, host = false, switched = false;
     for (unsigned from = 0; from < count; ++from) {
         std::vector<std::string> row{cards[from].name};
         for (unsigned to = 0; to < count; ++to) {
@@ -75,6 +75,10 @@ void show_topology(const std::vector<LinkedCard>& cards) {
                 row.push_back(fmt::format("{} hops", way->links));
                 hops = true;
                 used = used && can_write(cards[from].device, cards[to].device);
+            } else if (can_write(cards[from].device, cards[to].device)) {
+                // No cables between cards lead there, and yet there is a way.
+                row.push_back("switch");
+                switched = true;
             } else {
                 row.push_back("host");
                 host = true;
@@ -97,6 +101,7 @@ void show_topology(const std::vector<LinkedCard>& cards) {
                          : fmt::format("no link, though so many lead there through other cards, which pass "
                                        "nothing on here: {}",
                                        kByHost)});
+    if (switched) legend.row({"switch", "copies go over one switch or several"});
     if (host) legend.row({"host", fmt::format("no links lead there: {}", kByHost)});
     fmt::print("{}", legend.text("  "));
     for (const LinkedCard& card : cards)
@@ -116,15 +121,16 @@ void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<
         for (unsigned to = 0; to < cards.size(); ++to) {
             if (from == to) continue;
             const auto& way = matrix.ways.between(from, to);
+            const bool writes = can_write(card.device, cards[to].device);
             pairs.push_back({{"from", card.device},
                              {"to", cards[to].device},
-                             {"kind", !way              ? "host"
+                             {"kind", !way              ? (writes ? "switch" : "host")
                                       : way->links == 1 ? "link"
                                                         : "hops"},
                              {"links", way ? Json(way->links) : Json(nullptr)},
                              {"gbps", way ? Json(way->gbps) : Json(nullptr)},
                              {"latency_ns", way ? Json(way->latency_ns) : Json(nullptr)},
-                             {"peer_access", can_write(card.device, cards[to].device)}});
+                             {"peer_access", writes}});
         }
     }
     Json links = Json::array();

@@ -73,8 +73,8 @@ int print_commands(const Options& options) {
         print_line(card_command(options, i, directory));
         files.cards.push_back(card_socket(directory, i));
     }
-    const bool first = options.vm.value_or(0) == 0;
-    for (unsigned i = 0; first && i < options.joined.switches.size(); ++i)
+    const bool has_switches = options.vm.value_or(0) == 0;
+    for (unsigned i = 0; has_switches && i < options.joined.switches.size(); ++i)
         print_line(switch_command(options, i, directory));
     if (options.qmp) files.qmp = directory / "qmp.sock";
     if (options.gdb) files.gdb = directory / "gdb.sock";

@@ -120,8 +120,8 @@ Result<void> Run::start_cards() {
         cards_.push_back(std::move(*card));
     }
     // Of several VMs the first has the switches.
-    const bool first = options_.vm.value_or(0) == 0;
-    for (unsigned i = 0; first && i < options_.joined.switches.size(); ++i) {
+    const bool has_switches = options_.vm.value_or(0) == 0;
+    for (unsigned i = 0; has_switches && i < options_.joined.switches.size(); ++i) {
         auto made = start_switch(options_, i, directory_->path(), logs_, signals_.get());
         if (!made) return std::unexpected(made.error());
         switches_.push_back(std::move(*made));
