@@ -367,7 +367,7 @@ struct orr_device {
 	struct orr_used_link used_links[ORR_LINK_MAX_PORTS];
 	/** @owed_route: nothing more is written before it is taken; orr_routes_lock */
 	struct orr_owed_route owed_route;
-	/** @drain_lock: guards @drains */
+	/** @drain_lock: guards @drains and @link_resets */
 	struct mutex drain_lock;
 	/** @drains: by port, commands written since the card's reset */
 	u32 drains[ORR_LINK_MAX_PORTS];
@@ -377,6 +377,8 @@ struct orr_device {
 	u32 notes_sent;
 	/** @fabric: what is shared with other machines */
 	struct orr_fabric fabric;
+	/** @link_resets: likewise those that reset a link */
+	u32 link_resets[ORR_LINK_MAX_PORTS];
 	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
 	struct mutex grant_lock;
 	/** @grants: by slot, the same on all link ports */
@@ -503,6 +505,12 @@ static inline bool orr_link_to_switch(struct orr_device *odev, u32 port)
 	if ((odev->info.hw_version & 0xffff) >= 2)
 		kind = orr_read32(odev, ORR_R_LINK(port) + ORR_R_LINK_SWITCH);
 	return kind & ORR_LINK_IS_SWITCH && kind != U32_MAX;
+}
+
+/* Whether the card resets a link when it is told to: since 2.2. */
+static inline bool orr_link_resets(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 2;
 }
 
 /* In Gbit/s, by the lanes in use to send; of all lanes, if it is not up or does not say. */

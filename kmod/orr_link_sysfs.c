@@ -2,14 +2,19 @@
 /*
  * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,
  * losses}, and what the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All
- * but what is foreign are read from the card at that moment.
+ * but what is foreign are read from the card at that moment. Who writes 1 to links/PORT/reset has the link
+ * taken down and trained anew.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
  */
 #include <linux/kobject.h>
+#include <linux/sched.h>
 #include <linux/sysfs.h>
 
 #include "orr_bo.h"
 #include "orr_device.h"
+
+/* A card takes it between two events. */
+#define ORR_LINK_RESET_TIMEOUT_US (1 * USEC_PER_SEC)
 
 static struct orr_device *orr_link_device(struct kobject *kobj)
 {
@@ -128,6 +133,53 @@ static ssize_t rate_show(struct kobject *kobj, struct kobj_attribute *attr, char
 	return sysfs_emit(buf, "%llu Gbit/s\n", mbps / 1000);
 }
 
+/*
+ * Returns when the link has gone down; it comes up by itself, as far as the peer does its part. The
+ * caller is inside orr_enter() and holds drain_lock.
+ */
+static int orr_link_reset(struct orr_device *odev, u32 port)
+{
+	u32 link = ORR_R_LINK(port);
+	u32 state;
+
+	state = orr_read32(odev, link + ORR_R_LINK_STATE);
+	if (state == U32_MAX && !orr_hw_answers(odev, true))
+		return -ENODEV;
+	if (state != ORR_LINK_UP && state != ORR_LINK_DEGRADED)
+		return -ENOLINK;
+	orr_write32(odev, link + ORR_R_LINK_RESET, 1);
+	return orr_await(odev, link + ORR_R_LINK_RESETS, ++odev->link_resets[port],
+			 ORR_LINK_RESET_TIMEOUT_US, orr_restart_held_ms(odev));
+}
+
+static ssize_t reset_store(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
+			   size_t count)
+{
+	struct orr_device *odev = orr_link_device(kobj);
+	int idx, ret;
+	bool reset;
+	u32 port;
+
+	ret = kstrtobool(buf, &reset) ?: kstrtou32(kobject_name(kobj), 10, &port);
+	if (ret)
+		return ret;
+	if (!reset)
+		return -EINVAL;
+	scoped_guard(mutex, &odev->drain_lock) {
+		ret = orr_enter(odev, &idx);
+		if (ret)
+			return ret;
+		ret = orr_link_reset(odev, port);
+		orr_exit(odev, idx);
+	}
+	if (ret)
+		return ret;
+	drm_info(&odev->drm, "link %u has been reset, as process %d asked for it\n", port,
+		 task_tgid_nr(current));
+	return count;
+}
+
+static struct kobj_attribute orr_link_reset_attr = __ATTR(reset, 0200, NULL, reset_store);
 static struct kobj_attribute orr_link_state = __ATTR_RO(state);
 static struct kobj_attribute orr_link_peer = __ATTR_RO(peer);
 /* Handles with a wrong secret with which the card at the other end came. */
@@ -242,6 +294,21 @@ static const struct attribute_group orr_link_count_group = {
 	.is_visible = orr_link_count_is_visible,
 };
 
+static struct attribute *orr_link_reset_attrs[] = {
+	&orr_link_reset_attr.attr,
+	NULL,
+};
+
+static umode_t orr_link_reset_is_visible(struct kobject *kobj, struct attribute *attr, int index)
+{
+	return orr_link_resets(orr_link_device(kobj)) ? attr->mode : 0;
+}
+
+static const struct attribute_group orr_link_reset_group = {
+	.attrs = orr_link_reset_attrs,
+	.is_visible = orr_link_reset_is_visible,
+};
+
 static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
 {
 	char name[8];
@@ -251,7 +318,8 @@ static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
 	if (!port->kobj)
 		return -ENOMEM;
 	return sysfs_create_group(port->kobj, &orr_link_group) ?:
-	       sysfs_create_group(port->kobj, &orr_link_count_group);
+	       sysfs_create_group(port->kobj, &orr_link_count_group) ?:
+	       sysfs_create_group(port->kobj, &orr_link_reset_group);
 }
 
 /**

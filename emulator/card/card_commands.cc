@@ -15,7 +15,8 @@ constexpr std::uint64_t kBootPiece = 16 << 10;
 bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
     return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
-           kind != kNode && kind != kRoute && kind != kForward && kind != kDrain && kind != kNote;
+           kind != kNode && kind != kRoute && kind != kForward && kind != kDrain && kind != kNote &&
+           kind != kLinkReset;
 }
 
 bool Card::drain_commands(bool quiet) {
@@ -83,6 +84,13 @@ void Card::carry_out(const Command& command) {
             file_.notes_sent.fetch_add(1, std::memory_order_release);
             break;
         }
+        case Command::Kind::kLinkReset:
+            if (LinkPort* link = links_[command.number].get()) {
+                link->reset_link();
+                publish_link(command.number);
+            }
+            file_.links[command.number].resets.fetch_add(1, std::memory_order_release);
+            break;
         case Command::Kind::kGrant:
             grant(command);
             break;
@@ -223,6 +231,7 @@ void Card::reset() {
     for (auto& link : file_.links) {
         link.grants_done.store(0, std::memory_order_relaxed);
         link.drained.store(0, std::memory_order_relaxed);
+        link.resets.store(0, std::memory_order_relaxed);
         link.control.store(0, std::memory_order_relaxed);
     }
     file_.notes_sent.store(0, std::memory_order_relaxed);

@@ -23,6 +23,7 @@ struct Command {
         kRoute,       // number: node, a: as in the register
         kForward,     // number: port, a: as ORR_R_LINK_CONTROL
         kDrain,       // number: port
+        kLinkReset,   // number: port
         kGrant,       // number: port | node << 16, a: base, b: size, c: command word | rights, d: key
         kNote,        // number: port, note
         kBusMaster,   // number: 0 or 1

@@ -24,6 +24,7 @@ struct RegisterFile {
         std::atomic<std::uint32_t> losses{0};
         std::atomic<std::uint32_t> control{0};
         std::atomic<std::uint32_t> drained{0};
+        std::atomic<std::uint32_t> resets{0};
         std::atomic<std::uint64_t> peer_uid{0};
         std::atomic<std::uint32_t> peer_switch{0};  // as ORR_R_LINK_SWITCH
         std::atomic<std::uint32_t> reach_version{0};

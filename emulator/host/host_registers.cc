@@ -136,6 +136,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
                 return "it is a constant of the card";
             case ORR_R_LINK_GRANT_DONE:
             case ORR_R_LINK_DRAINED:
+            case ORR_R_LINK_RESETS:
                 return "all commands that were written are done";
             case ORR_R_LINK_GRANT_BASE:
             case ORR_R_LINK_GRANT_BASE + 4:
@@ -476,6 +477,9 @@ bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& v
         case ORR_R_LINK_CONTROL:
             value = link.control.load(std::memory_order_acquire);
             return true;
+        case ORR_R_LINK_RESETS:
+            value = link.resets.load(std::memory_order_acquire);
+            return true;
         case ORR_R_LINK_DRAINED:
             value = link.drained.load(std::memory_order_acquire);
             return true;
@@ -617,6 +621,10 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
         case ORR_R_LINK_DRAIN:
             if (value != 1) return false;
             card_.post({.kind = Command::Kind::kDrain, .number = port});
+            return true;
+        case ORR_R_LINK_RESET:
+            if (value != 1) return false;
+            card_.post({.kind = Command::Kind::kLinkReset, .number = port});
             return true;
         case ORR_R_LINK_GRANT_CMD:
             card_.post({.kind = Command::Kind::kGrant,

@@ -196,6 +196,9 @@ bool LinkPort::settle(std::uint64_t offset) {
 void LinkPort::unplug() {
     impl_->unplug();
 }
+void LinkPort::reset_link() {
+    if (up()) impl_->peer_left("the driver reset it");
+}
 std::expected<void, std::string> LinkPort::plug() {
     return impl_->socket_.plug();
 }

@@ -191,6 +191,9 @@ class LinkPort final : public PeerPort {
     void unplug();
     std::expected<void, std::string> plug();
 
+    // ORR_R_LINK_RESET: takes a link that is up down, as a peer that leaves does, and lets it train anew.
+    void reset_link();
+
     // The hook of that name would say yes again: goes on with what was left in the inbox.
     void poke_room();
 

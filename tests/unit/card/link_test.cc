@@ -201,6 +201,17 @@ TEST_F(LinkedCards, ForwardGoesOffWithTheLink) {
     EXPECT_NE(a_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
 }
 
+TEST_F(LinkedCards, ResetTakesTheLinkDownAndBothEndsTrainItAnew) {
+    a_->write32(kLink + ORR_R_LINK_RESET, 1);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_RESETS), 1u);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_LOSSES), 1u);
+    step_until([&] {
+        return b_->read32(kLink + ORR_R_LINK_LOSSES) == 1 && a_->read32(kLink) == ORR_LINK_UP &&
+               b_->read32(kLink) == ORR_LINK_UP;
+    });
+    EXPECT_EQ(b_->read32(kLink + ORR_R_LINK_RESETS), 0u);
+}
+
 // The link goes down and comes up again between a look at its losses and the write.
 TEST_F(LinkedCards, ForwardIsSetByThoseWhoKnowOfAllLosses) {
     const auto set = [this](std::uint32_t losses) {

@@ -207,6 +207,12 @@
 #define ORR_R_LINK_BAD_KEYS 0xc4   /* RO */
 #define ORR_R_LINK_REFUSED 0xc8    /* RO: writes and signals of this card that their owner refused, as it told */
 #define ORR_R_LINK_REFUSED_BY 0xcc /* RO: by whom, the last time: node | ORR_FAULT_* << 16 */
+/*
+ * 1: takes the link down, as if the peer had gone, and has both ends train it anew: it comes up again by itself. What
+ * was on its way may be lost. Of a port that is not up nothing happens. (2.2)
+ */
+#define ORR_R_LINK_RESET 0xd0  /* WO */
+#define ORR_R_LINK_RESETS 0xd4 /* RO: such writes done since reset, also those of which nothing came (2.2) */
 #define ORR_LINK_GRANT_SET 0x100u
 #define ORR_LINK_GRANT_CLEAR 0x200u
 #define ORR_LINK_GRANT_ALL 0x400u /* at all ports, as if each had been told; done when all are */
