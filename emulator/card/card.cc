@@ -73,6 +73,7 @@ void Card::halt(std::uint64_t code) {
 // --- links ---
 
 bool Card::poll_links() {
+    vector_unit_->join();
     bool busy = false;
     for (LinkPort* link : active_links_)
         busy |= link->poll();
@@ -179,6 +180,7 @@ bool Card::step(bool skip_idle, ModelTime limit) {
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step.
     const bool slept = waits_for_timer_or_peers();
     if (!held() && !events_.unfinished() && core_->runnable()) {
+        vector_unit_->join();
         core_->run_chunk();
         busy = true;
     }

@@ -31,6 +31,7 @@ bool Card::drain_commands(bool quiet) {
 }
 
 void Card::carry_out(const Command& command) {
+    if (vector_unit_ != nullptr) vector_unit_->join();
     switch (command.kind) {
         case Command::Kind::kBootStart:
             start_boot(command);

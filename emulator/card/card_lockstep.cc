@@ -86,6 +86,7 @@ bool Card::step_in_lockstep(bool skip_idle) {
     }
     if (!due && runs) {
         events_.schedule(horizon_, events_.from_system(step.granted()));
+        vector_unit_->join();
         core_->run_chunk();
         events_.cancel(horizon_);
         busy = true;

@@ -106,6 +106,7 @@ void VectorUnit::Impl::Port::on_event(ModelTime now) {
 
 void VectorUnit::Impl::Port::end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail,
                                  ModelTime at) {
+    unit_.join();
     completion_.status = status;
     completion_.fault = fault;
     completion_.detail = detail;

@@ -47,6 +47,11 @@ VectorUnit::Impl::Impl(const VectorConfig& wanted, EngineContext& context_)
         cores.emplace_back(*this, i, config, context.mmu);
         free.add(i);
     }
+    if (ahead != nullptr) {
+        for (Core& core : cores)
+            core.event.set_apart();
+        context.events.before_others([](void* self) { static_cast<Impl*>(self)->join(); }, this);
+    }
     for (std::uint32_t i = 0; i < config.ports; ++i)
         ports.emplace_back(*this, config.first_port + i);
     std::vector<VectorCore*> harts;
@@ -147,6 +152,7 @@ void VectorUnit::Impl::release(Core& core, ModelTime now) {
 }
 
 void VectorUnit::Impl::save(Core& core, ModelTime now) {
+    join();
     core.phase = Core::Phase::kSaving;
     carry(core, core.port->store(core.core.save()), config.save_core_ps, now);
 }
@@ -384,7 +390,9 @@ std::unique_ptr<LaunchCheck> VectorUnit::Impl::new_check(const KernelLaunch& lau
 
 VectorUnit::VectorUnit(const VectorConfig& config, EngineContext& context)
     : impl_(std::make_unique<Impl>(config, context)) {}
-VectorUnit::~VectorUnit() = default;
+VectorUnit::~VectorUnit() {
+    if (impl_->ahead != nullptr) impl_->context.events.before_others(nullptr, nullptr);
+}
 
 EnginePort& VectorUnit::port(std::uint32_t index) {
     return impl_->ports.at(index);
@@ -395,6 +403,10 @@ const VectorConfig& VectorUnit::config() const {
 
 void VectorUnit::settle() {
     impl_->settle();
+}
+
+void VectorUnit::join() {
+    impl_->join();
 }
 
 void VectorUnit::reset() {

@@ -64,6 +64,8 @@ class VectorUnit {
 
     // No thread holds a host pointer, and what has not been played yet has not begun: before the MMU changes.
     void settle();
+    // What groups have done stands in memory: before anything but their own events looks at it.
+    void join();
 
   private:
     class Impl;

@@ -82,6 +82,10 @@ class VectorUnit::Impl {
     // Threads may compute the core's group from here on, if they may compute all groups: what runs in order
     // does not say what it touches. The group is between two quanta.
     void start_ahead(Core& core);
+    // What was computed ahead and played stands in memory: before anything else looks at it.
+    void join() {
+        if (ahead != nullptr) ahead->join();
+    }
     void settle() {
         if (ahead != nullptr) ahead->settle();
     }

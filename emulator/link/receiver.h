@@ -41,7 +41,8 @@ class Receiver {
     // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
     // port, and in that epoch.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-             ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts, Noted noted);
+             ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts,
+             Noted noted);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();

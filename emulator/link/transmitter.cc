@@ -85,10 +85,9 @@ std::uint32_t Transmitter::refusal(std::uint32_t op, std::uint32_t node, std::ui
     const bool far = lane_of(node) == kFar;
     if (node_ == 0 || (peer_node_ == 0 && !to_switch_) || (far && !forward_)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (!far && !grants_.cover(*outbox_.operator->(), {.node = node_,
-                                                              .rights = rights_for(op),
-                                                              .offset = offset,
-                                                              .bytes = bytes})) {
+    } else if (!far &&
+               !grants_.cover(*outbox_.operator->(),
+                              {.node = node_, .rights = rights_for(op), .offset = offset, .bytes = bytes})) {
         fault = ORR_FAULT_PEER_DENIED;
     }
     if (fault != ORR_FAULT_NONE) counters_.add(ORR_CTR_LINK_DENIED);

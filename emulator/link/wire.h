@@ -54,7 +54,8 @@ inline constexpr std::uint32_t kOpWrite = 1;   // `bytes` from the payload area 
 inline constexpr std::uint32_t kOpSignal = 2;  // {value, arrival} to the semaphore at VRAM `offset`
 inline constexpr std::uint32_t kOpRead = 3;    // `bytes` from VRAM `offset` to whoever asks
 inline constexpr std::uint32_t kOpAtomic = 4;  // `function` on the word of `bytes` at VRAM `offset`
-inline constexpr std::uint32_t kOpNote = 16;   // ORR_NOTE_BYTES from the payload area to the neighbour's driver
+inline constexpr std::uint32_t kOpNote =
+    16;  // ORR_NOTE_BYTES from the payload area to the neighbour's driver
 // And answers, in `near_back` and `far_back`:
 inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an atomic (the old value), or a
                                                // write or signal that was refused (tag 0)
@@ -71,10 +72,10 @@ enum Status : std::uint16_t {
 
 struct alignas(64) Message {
     std::uint32_t op;
-    std::uint32_t bytes;        // kOpWrite: 1 .. kMaxWriteBytes; kOpRead: 1 .. kMaxReadBytes; kOpAtomic: 4 or
-                                // 8; kOpNote: ORR_NOTE_BYTES; kOpAnswer: of payload, 0 .. kMaxReadBytes; else 0
-    std::uint64_t index;        // of this message in its channel since the link came up, from 0
-    std::uint64_t send_ps;      // the sender's system time when it was given to the port
+    std::uint32_t bytes;    // kOpWrite: 1 .. kMaxWriteBytes; kOpRead: 1 .. kMaxReadBytes; kOpAtomic: 4 or
+                            // 8; kOpNote: ORR_NOTE_BYTES; kOpAnswer: of payload, 0 .. kMaxReadBytes; else 0
+    std::uint64_t index;    // of this message in its channel since the link came up, from 0
+    std::uint64_t send_ps;  // the sender's system time when it was given to the port
     std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
     std::uint64_t offset;       // in the VRAM of `destination`
     std::uint64_t value;        // kOpSignal; kOpAtomic: the operand; kOpAnswer: the old value; else 0

@@ -88,6 +88,7 @@ bool EventQueue::run_next(ModelTime limit) {
     advance_to(heap_.front().time);
     remove_at(0);
     ++fired_;
+    if (before_others_ != nullptr && !event.apart_) before_others_(before_owner_);
     event.handler_(event.owner_, now_);
     return true;
 }

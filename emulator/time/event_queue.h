@@ -48,6 +48,9 @@ class Event {
     static constexpr Rank kFirst = 0, kLast = 255;
     void set_rank(Rank rank) { rank_ = rank; }
 
+    // What others have left to be done later (EventQueue::before_others) is none of its business.
+    void set_apart() { apart_ = true; }
+
     bool scheduled() const { return queue_ != nullptr; }
     // Only while scheduled.
     ModelTime time() const { return time_; }
@@ -60,6 +63,7 @@ class Event {
     ModelTime time_ = 0;
     std::size_t position_ = 0;  // in the heap
     Rank rank_ = kLast;
+    bool apart_ = false;
 };
 
 class EventQueue {
@@ -116,6 +120,12 @@ class EventQueue {
     // Fires everything due up to now(), except what these events schedule for now. Returns how many fired.
     std::size_t run_due();
 
+    // Called before each event fires that is not apart.
+    void before_others(void (*what)(void* owner), void* owner) {
+        before_others_ = what;
+        before_owner_ = owner;
+    }
+
     // Events fired since construction.
     std::uint64_t fired() const { return fired_; }
 
@@ -141,6 +151,8 @@ class EventQueue {
     std::uint64_t next_sequence_ = 1;
     const Event* unfinished_ = nullptr;
     std::uint64_t fired_ = 0;
+    void (*before_others_)(void* owner) = nullptr;
+    void* before_owner_ = nullptr;
 };
 
 inline Event::~Event() {

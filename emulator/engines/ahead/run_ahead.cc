@@ -13,6 +13,8 @@ namespace {
 // Pages of all cores together that may be copied, 16 MiB, twice that with what stood there before, and that
 // may be touched, of some 100 bytes each.
 constexpr std::size_t kFrames = 4096, kPages = 128 << 10;
+// What is handed over to be written back takes copies of its own; cards with more cores have too many.
+constexpr std::uint32_t kHandOverCores = 64;
 constexpr std::size_t kLeastFrames = 24, kMostFrames = 512, kLeastPages = 512;
 // A thread looks so often for work, some 10 us, before it sleeps or goes to look at other things. While the
 // card plays what is computed, after which there is more, it lets others have the CPU so often before it
@@ -42,7 +44,8 @@ bool meet(const Stretch& changes, const Stretch& other) {
 
 }  // namespace
 
-RunAhead::RunAhead(unsigned threads, std::uint32_t cores, std::uint64_t quantum) : quantum_(quantum) {
+RunAhead::RunAhead(unsigned threads, std::uint32_t cores, std::uint64_t quantum)
+    : quantum_(quantum), hands_over_(threads != 0 && cores <= kHandOverCores) {
     const std::size_t frames = std::clamp(kFrames / cores, kLeastFrames, kMostFrames);
     for (std::uint32_t i = 0; i < cores; ++i)
         jobs_.push_back(std::make_unique<Job>(frames, std::max(kPages / cores, kLeastPages)));
@@ -90,7 +93,12 @@ void RunAhead::post(Job& job) {
     job.open = {.budget = quantum_ - job.cut};
     job.end = End::kOpen;
     job.played = 0;
+    // What is not written back yet has not been done before.
     job.since = serial_;
+    if (writing_ != 0) {
+        for (const auto& other : jobs_)
+            if (other->writes) job.since = std::min(job.since, other->write_serial);
+    }
     posted_.fetch_add(1);
     job.state.store(State::kPosted, std::memory_order_release);
     if (asleep_.load() == 0) return;
@@ -117,6 +125,10 @@ void RunAhead::give(Job& job) {
 
 void RunAhead::compute(Job& job) {
     if (!job.begun) {
+        // Its core goes on from what it has written.
+        while (job.write.load(std::memory_order_acquire) != Write::kNone) {
+            if (!try_write(job)) job.write.wait(Write::kRunning, std::memory_order_acquire);
+        }
         job.core->begin_ahead(job.mark, job.stretch);
         job.begun = true;
     }
@@ -141,10 +153,16 @@ void RunAhead::work() {
                 pause();
             else
                 std::this_thread::yield();
-            if (posted_.load(std::memory_order_relaxed) == 0 || pause_.load()) continue;
+            if (posted_.load(std::memory_order_relaxed) == 0 || pause_.load()) {
+                if (to_write_.load(std::memory_order_relaxed) == 0) continue;
+                for (const auto& job : jobs_)
+                    if (try_write(*job)) look = 0;
+                continue;
+            }
             for (const auto& job : jobs_) {
                 if (!take(*job)) continue;
                 look = 0;
+                job->by_card = false;
                 do {
                     compute(*job);
                 } while (job->end == End::kOpen && !pause_.load());
@@ -165,6 +183,7 @@ void RunAhead::help(Job& job) {
     for (auto other = jobs_.begin(); own_ == nullptr && other != jobs_.end(); ++other)
         if (take(**other)) own_ = other->get();
     if (own_ != nullptr) {
+        own_->by_card = true;
         compute(*own_);
         if (own_->end != End::kOpen) give(*std::exchange(own_, nullptr));
         return;
@@ -190,6 +209,7 @@ RunAhead::Next RunAhead::next(std::uint32_t number, Quantum& quantum) {
         if (job.state.load(std::memory_order_acquire) != State::kReady) return Next::kWait;
     }
     if (!job.in_play) {
+        if (job.writes) finish_write(job);
         if (meets_others(number)) {
             settle();
             return Next::kOrder;
@@ -235,7 +255,7 @@ bool RunAhead::meets_others(std::uint32_t number) const {
 void RunAhead::commit(std::uint32_t number) {
     Job& job = *jobs_[number];
     job.core->end_ahead();
-    job.stretch.commit();
+    if (job.writes) finish_write(job);
     job.state.store(State::kNone, std::memory_order_relaxed);
     --at_work_;
     for (const std::uint16_t each : job.stretch.changed()) {
@@ -245,6 +265,16 @@ void RunAhead::commit(std::uint32_t number) {
         if (page.posted == 0) continue;
         std::ranges::copy_if(job.stretch.posted(), std::back_inserter(done_.back().posted),
                              [&](const Posted& each) { return each.host == page.host; });
+    }
+    // What this thread has computed is in this CPU's caches.
+    if (!hands_over_ || job.by_card || !job.stretch.hand_over(job.write_back)) {
+        job.stretch.commit();
+    } else {
+        job.writes = true;
+        job.write_serial = serial_;
+        ++writing_;
+        to_write_.fetch_add(1);
+        job.write.store(Write::kAsked, std::memory_order_release);
     }
     ++serial_;
     forget_done();
@@ -262,7 +292,33 @@ void RunAhead::forget_done() {
     if (first - done_.begin() >= done_.end() - first) done_.erase(done_.begin(), first);
 }
 
+// False: nobody has asked, or somebody else does it.
+bool RunAhead::try_write(Job& job) {
+    Write expected = Write::kAsked;
+    if (!job.write.compare_exchange_strong(expected, Write::kRunning, std::memory_order_acquire))
+        return false;
+    to_write_.fetch_sub(1);
+    job.write_back.carry_out();
+    job.write.store(Write::kNone, std::memory_order_release);
+    job.write.notify_all();
+    return true;
+}
+
+void RunAhead::finish_write(Job& job) {
+    while (job.write.load(std::memory_order_acquire) != Write::kNone) {
+        if (!try_write(job)) job.write.wait(Write::kRunning, std::memory_order_acquire);
+    }
+    job.writes = false;
+    --writing_;
+}
+
+void RunAhead::join() {
+    for (auto job = jobs_.begin(); writing_ != 0; ++job)
+        if ((*job)->writes) finish_write(**job);
+}
+
 void RunAhead::settle() {
+    join();
     if (at_work_ == 0) return;
     pause_.store(true);
     if (own_ != nullptr) give(*std::exchange(own_, nullptr));

@@ -55,6 +55,8 @@ class RunAhead {
     // Every core is as if nothing had been computed ahead: a quantum that was played is all done, one that
     // was not has not begun.
     void settle();
+    // All that was played stands in memory. Before anybody else looks at it.
+    void join();
 
     static constexpr std::size_t kMostQuanta = 64;
     static constexpr std::size_t kFewQuanta = 1;
@@ -66,6 +68,7 @@ class RunAhead {
         kRunning,  // somebody does
         kReady,    // computed
     };
+    enum class Write : std::uint8_t { kNone, kAsked, kRunning };
     enum class End : std::uint8_t { kOpen, kGroup, kHeld, kFull };
     struct Job {
         Job(std::size_t frames, std::size_t pages) : stretch(frames, pages) {}
@@ -83,6 +86,13 @@ class RunAhead {
         std::uint64_t cut = 0;         // cycles of quanta that were full, and are one with the next
         std::uint64_t since = 0;       // what was done before has nothing to do with it
         bool odd = false;              // `open` was played otherwise when it was computed again
+        bool by_card = false;          // the card's thread computed the last of it
+        // What the last stretch that was played has changed, unless that has been written back at once: the
+        // thread that computes the core's next stretch does it first, or one that has nothing to do.
+        std::atomic<Write> write = Write::kNone;
+        WriteBack write_back;
+        bool writes = false;             // that may not be done; the card's thread decides
+        std::uint64_t write_serial = 0;  // of it
     };
     // What a stretch that is done has changed.
     struct Done {
@@ -103,15 +113,20 @@ class RunAhead {
     void help(Job& job);
     bool meets_others(std::uint32_t number) const;
     void commit(std::uint32_t number);
+    bool try_write(Job& job);
+    void finish_write(Job& job);
     void forget_done();
     void go_back(Job& job);
     void work();
 
     std::uint64_t quantum_;
+    bool hands_over_;
     std::vector<std::unique_ptr<Job>> jobs_;  // by core
     std::atomic<std::size_t> at_work_ = 0;    // jobs that are not kNone
     Job* own_ = nullptr;                      // that the card's thread computes, between two goes
     std::uint64_t serial_ = 0;
+    std::size_t writing_ = 0;                  // jobs that `writes`
+    std::atomic<std::uint32_t> to_write_ = 0;  // of these: nobody has begun
     std::vector<Done> done_;
     std::atomic<std::uint32_t> posted_ = 0;
     std::atomic<bool> pause_ = false, stop_ = false;

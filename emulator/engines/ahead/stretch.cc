@@ -95,6 +95,13 @@ void put_changes(std::uint8_t* to, const std::uint8_t* from, const std::uint8_t*
     }
 }
 
+// Lines of a page: all of `whole`, of `others` what has changed.
+void put_rows(std::uint8_t* to, const std::uint8_t* from, const std::uint8_t* before, std::uint64_t whole,
+              std::uint64_t others) {
+    put_lines(to, from, whole);
+    each_line(others, [&](std::size_t at) { put_changes(to + at, from + at, before + at, kLine); });
+}
+
 template <class T>
 void post(std::uint8_t* to, const std::uint8_t* from, AmoFunction function) {
     T operand;
@@ -149,12 +156,12 @@ struct Stretch::Operands {
     alignas(8) std::uint8_t values[kPage];
 };
 
-struct Stretch::Frame {
+struct StretchFrame {
     alignas(64) std::uint8_t now[kPage];
     TouchedPage::SmallStores small;
 };
 
-struct Stretch::Before {
+struct StretchBefore {
     alignas(64) std::uint8_t bytes[kPage];
 };
 
@@ -518,10 +525,8 @@ void Stretch::commit() {
         const TouchedPage& page = pages_[number];
         if (page.frame == nullptr) continue;
         if (!page.exact) {
-            put_lines(page.host, page.frame, page.written & page.whole);
-            each_line(page.written & ~page.whole, [&](std::size_t at) {
-                put_changes(page.host + at, page.frame + at, page.before + at, kLine);
-            });
+            put_rows(page.host, page.frame, page.before, page.written & page.whole,
+                     page.written & ~page.whole);
             continue;
         }
         for (std::size_t i = 0; i < page.stores; ++i) {
@@ -543,6 +548,35 @@ void Stretch::commit() {
         }
     }
     commit_posted();
+}
+
+bool Stretch::hand_over(WriteBack& later) {
+    if (changed_.size() < kWorthIt || !posted_.empty()) return false;
+    for (const std::uint16_t number : changed_) {
+        if (pages_[number].frame != nullptr && pages_[number].exact) return false;
+    }
+    later.pages_.clear();
+    for (const std::uint16_t number : changed_) {
+        const TouchedPage& page = pages_[number];
+        if (page.frame == nullptr) continue;
+        later.pages_.push_back({.host = page.host,
+                                .frame = page.frame,
+                                .before = page.before,
+                                .whole = page.written & page.whole,
+                                .others = page.written & ~page.whole});
+    }
+    frames_.swap(later.frames_);
+    befores_.swap(later.befores_);
+    frames_used_ = befores_used_ = 0;
+    return true;
+}
+
+WriteBack::WriteBack() = default;
+WriteBack::~WriteBack() = default;
+
+void WriteBack::carry_out() const {
+    for (const Page& page : pages_)
+        put_rows(page.host, page.frame, page.before, page.whole, page.others);
 }
 
 void Stretch::commit_posted() const {

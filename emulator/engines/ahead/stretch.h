@@ -53,6 +53,9 @@ struct TouchedPage {
                          const SmallStores* small_b);
 };
 
+struct StretchFrame;
+struct StretchBefore;
+
 // AMOs of one function and size that wait for commit(), in one page.
 struct Posted {
     const std::uint8_t* host = nullptr;  // of the page
@@ -62,6 +65,28 @@ struct Posted {
 
     // They do not come to the same whatever the order.
     static bool conflict(const Posted& a, const Posted& b);
+};
+
+// What a stretch has changed, on its way to memory in common. Whoever carries it out, on whatever thread,
+// does what Stretch::commit() would have done.
+class WriteBack {
+  public:
+    WriteBack();
+    ~WriteBack();
+    void carry_out() const;
+
+  private:
+    friend class Stretch;
+    struct Page {
+        std::uint8_t* host;
+        const std::uint8_t* frame;
+        const std::uint8_t* before;
+        std::uint64_t whole, others;  // lines: all of them, and what has changed
+    };
+    std::vector<Page> pages_;
+    // That they stand in.
+    std::vector<std::unique_ptr<StretchFrame>> frames_;
+    std::vector<std::unique_ptr<StretchBefore>> befores_;
 };
 
 class Stretch final : public Overlay {
@@ -82,6 +107,9 @@ class Stretch final : public Overlay {
     // There may not be room for another quantum.
     bool nearly_full() const;
     void commit();
+    // Instead of commit(): `later` takes it over, with the copies; what it took over last has been carried
+    // out. False: it is not worth it, or has AMOs, and nothing has happened.
+    bool hand_over(WriteBack& later);
     void restore_own();
 
     // Those that it has stored to, or done AMOs in; numbers for page().
@@ -106,6 +134,7 @@ class Stretch final : public Overlay {
 
   private:
     static constexpr std::size_t kPlaces = 1024;             // of a hart's page cache
+    static constexpr std::size_t kWorthIt = 2;               // pages to hand over
     static constexpr std::size_t kBuckets = 2 * kMostPages;  // a power of two
 
     static constexpr std::uint64_t kSpan = std::uint64_t{2} << 20;
@@ -120,8 +149,8 @@ class Stretch final : public Overlay {
         PageRef page;
         std::uint16_t bucket;  // in by_va_
     };
-    struct Frame;
-    struct Before;
+    using Frame = StretchFrame;
+    using Before = StretchBefore;
     struct OwnPage;
     struct Operands;
     using Index = std::array<std::uint16_t, kBuckets>;  // one more than where it is; 0: nothing
