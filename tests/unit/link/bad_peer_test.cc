@@ -74,7 +74,7 @@ TEST_F(BadPeerTest, AGoodPeerWorks) {
 
 TEST_F(BadPeerTest, BadHellos) {
     spoil_hello("not an Orrery card", [](auto& h) { h.magic ^= 1; });
-    spoil_hello("link version 8", [](auto& h) { h.version = 8; });
+    spoil_hello("link version 99", [](auto& h) { h.version = 99; });
     spoil_hello("bad field", [](auto& h) { h.uid = 0; });
     spoil_hello("bad field", [](auto& h) { h.uid = UINT64_MAX; });  // the driver takes that for a dead card
     spoil_hello("bad field", [](auto& h) { h.port = 8; });
@@ -83,7 +83,12 @@ TEST_F(BadPeerTest, BadHellos) {
     spoil_hello("bad field", [](auto& h) { h.lanes = 0; });
     spoil_hello("bad field", [](auto& h) { h.lanes = 65; });
     spoil_hello("bad field", [](auto& h) { h.lane_mbps = 0; });
-    spoil_hello("bad field", [](auto& h) { h.flags = 2; });
+    spoil_hello("bad field", [](auto& h) { h.flags = 4; });
+    spoil_hello("bad field", [](auto& h) { h.flags = 1u << link::kLevelShift; });  // of a card
+    spoil_hello("bad field", [](auto& h) {
+        h.flags = link::kSwitch;
+        h.port = link::kMostSwitchPorts;
+    });
     spoil_hello("bad form", [](auto& h) { h.kind = 99; });
     expect_alive();
 }
