@@ -25,12 +25,14 @@ struct Cards {
               {.room = [](const link::Message&) { return true; },
                .give = [](const link::Message&, link::Status, std::span<const std::uint8_t>,
                           std::uint64_t) {}},
-              50'000'000'000, counts),
+              50'000'000'000, counts, [](std::uint32_t, std::span<const std::byte>) {}),
           forwarder(net[0].events, net[0].counters, counts, receiver.far(), due,
                     {.comes_here = [](std::uint32_t node) { return node == kPeer; },
                      .onward = [this](std::uint32_t node) -> LinkPort* {
                          return node == kEnd ? net[0].ports[1].get() : nullptr;
                      },
+                     .may_pass = {},
+                     .lost = {},
                      .drained = [this](std::uint32_t number) { drained += number; },
                      .cannot = [](const link::Message&, link::Status) {}},
                     kSwitching, 50'000'000'000) {
