@@ -16,8 +16,6 @@ namespace orrery::umd {
 namespace {
 
 constexpr std::int64_t kSpinNs = 100'000, kShortestNapNs = 20'000, kLongestNapNs = 1'000'000;
-// Who has waited for so long wants to know whether it is for good.
-constexpr std::int64_t kDoubtNs = 20'000'000;
 
 std::uint64_t read(std::uint64_t& word) {
     return std::atomic_ref(word).load(std::memory_order_acquire);
@@ -83,7 +81,6 @@ void SemaphoreSlot::want(std::uint64_t to) {
 Status SemaphoreSlot::wait(std::uint64_t value, std::uint64_t limit_ns,
                            const std::atomic<bool>& destroyed) const {
     const std::int64_t start = now_ns();
-    std::optional<Fleet::HostWait> doubt;
     while (true) {
         ORR_TRY(state, look());
         if (state->value >= value) return {};
@@ -101,14 +98,6 @@ Status SemaphoreSlot::wait(std::uint64_t value, std::uint64_t limit_ns,
         }
         if (waited < kSpinNs) continue;
         context->fleet().watch();
-        if (waited >= kDoubtNs) {
-            if (!doubt) doubt.emplace(context->fleet(), *this, value);
-            if (auto deadlock = doubt->deadlock()) {
-                ORR_TRY(now, look());
-                if (now->value >= value) return {};
-                return std::unexpected(*deadlock);
-            }
-        }
         const std::int64_t nap = std::min(std::clamp(waited / 8, kShortestNapNs, kLongestNapNs),
                                           static_cast<std::int64_t>(std::min<std::uint64_t>(
                                               limit_ns - static_cast<std::uint64_t>(waited), kLongestNapNs)));
