@@ -271,7 +271,7 @@ static const struct attribute_group orr_link_group = {
 	.attrs = orr_link_attrs,
 };
 
-static struct attribute *orr_link_count_attrs[] = {
+static struct attribute *orr_link_newer_attrs[] = {
 	&orr_link_width.attr,
 	&orr_link_rx_messages.attr.attr,
 	&orr_link_rx_bytes.attr.attr,
@@ -281,32 +281,22 @@ static struct attribute *orr_link_count_attrs[] = {
 	&orr_link_retries.attr.attr,
 	&orr_link_retrains.attr.attr,
 	&orr_link_changes.attr.attr,
-	NULL,
-};
-
-static umode_t orr_link_count_is_visible(struct kobject *kobj, struct attribute *attr, int index)
-{
-	return orr_link_counts(orr_link_device(kobj)) ? attr->mode : 0;
-}
-
-static const struct attribute_group orr_link_count_group = {
-	.attrs = orr_link_count_attrs,
-	.is_visible = orr_link_count_is_visible,
-};
-
-static struct attribute *orr_link_reset_attrs[] = {
 	&orr_link_reset_attr.attr,
 	NULL,
 };
 
-static umode_t orr_link_reset_is_visible(struct kobject *kobj, struct attribute *attr, int index)
+/* By the card's version. */
+static umode_t orr_link_newer_is_visible(struct kobject *kobj, struct attribute *attr, int index)
 {
-	return orr_link_resets(orr_link_device(kobj)) ? attr->mode : 0;
+	struct orr_device *odev = orr_link_device(kobj);
+	bool has = attr == &orr_link_reset_attr.attr ? orr_link_resets(odev) : orr_link_counts(odev);
+
+	return has ? attr->mode : 0;
 }
 
-static const struct attribute_group orr_link_reset_group = {
-	.attrs = orr_link_reset_attrs,
-	.is_visible = orr_link_reset_is_visible,
+static const struct attribute_group orr_link_newer_group = {
+	.attrs = orr_link_newer_attrs,
+	.is_visible = orr_link_newer_is_visible,
 };
 
 static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
@@ -318,8 +308,7 @@ static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
 	if (!port->kobj)
 		return -ENOMEM;
 	return sysfs_create_group(port->kobj, &orr_link_group) ?:
-	       sysfs_create_group(port->kobj, &orr_link_count_group) ?:
-	       sysfs_create_group(port->kobj, &orr_link_reset_group);
+	       sysfs_create_group(port->kobj, &orr_link_newer_group);
 }
 
 /**

@@ -24,7 +24,7 @@ std::expected<void, std::string> Card::build_lockstep() {
 }
 
 bool Card::waits_for_others() const {
-    return keeps_step() && lockstep_->promised() != kNever && lockstep_->promised() >= lockstep_->granted();
+    return keeps_step() && lockstep_->waits_for_others();
 }
 
 bool Card::link_holds_time() const {

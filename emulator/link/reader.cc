@@ -1,5 +1,6 @@
 #include "emulator/link/reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -118,6 +119,14 @@ std::expected<Message, std::string> Reader::look_at(std::uint64_t produced) {
         return std::unexpected(fmt::format("{} (message {})", wrong, taken_));
     }
     return message;
+}
+
+std::expected<ModelTime, std::string> Reader::next_due(const EventQueue& events) {
+    const std::uint64_t now_produced = produced();
+    if (now_produced == taken_) return kNever;
+    const auto next = look_at(now_produced);
+    if (!next) return std::unexpected(next.error());
+    return std::max(events.now(), events.from_system(next->arrival_ps));
 }
 
 void Reader::take(const Message& message) {

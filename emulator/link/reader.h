@@ -8,6 +8,7 @@
 #include "emulator/link/counts.h"
 #include "emulator/link/grants.h"
 #include "emulator/link/wire.h"
+#include "emulator/time/event_queue.h"
 
 namespace orrery::emu::link {
 
@@ -31,6 +32,8 @@ class Reader {
     std::uint64_t payload_end() const { return payload_end_; }
     // The next message, judged; there is one if the peer's `produced` is right.
     std::expected<Message, std::string> look_at(std::uint64_t produced);
+    // When the next message is due by this card's clock; kNever: there is none.
+    std::expected<ModelTime, std::string> next_due(const EventQueue& events);
     // It is done.
     void take(const Message& message);
     // A later one, as the peer has it there now.

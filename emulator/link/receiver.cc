@@ -196,12 +196,9 @@ void Receiver::consume(const Message& message, bool deny) {
 }
 
 std::expected<void, std::string> Receiver::look() {
-    wanted_ = kNever;
-    const std::uint64_t produced = near_.produced();
-    if (produced == near_.taken()) return {};
-    const auto next = near_.look_at(produced);
-    if (!next) return std::unexpected(next.error());
-    wanted_ = std::max(events_.now(), events_.from_system(next->arrival_ps));
+    const auto due = near_.next_due(events_);
+    wanted_ = due.value_or(kNever);
+    if (!due) return std::unexpected(due.error());
     return {};
 }
 

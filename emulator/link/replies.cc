@@ -65,12 +65,9 @@ void Replies::take(const Message& message) {
 }
 
 std::expected<void, std::string> Replies::look() {
-    wanted_ = kNever;
-    const std::uint64_t produced = reader_.produced();
-    if (produced == reader_.taken()) return {};
-    const auto next = reader_.look_at(produced);
-    if (!next) return std::unexpected(next.error());
-    wanted_ = std::max(events_.now(), events_.from_system(next->arrival_ps));
+    const auto due = reader_.next_due(events_);
+    wanted_ = due.value_or(kNever);
+    if (!due) return std::unexpected(due.error());
     return {};
 }
 

@@ -22,7 +22,11 @@ constexpr unsigned kRoundsPerClock = 32;
 }  // namespace
 
 bool Switch::waits_for_others() const {
-    return keeps_step() && lockstep_->promised() != kNever && lockstep_->promised() >= lockstep_->granted();
+    return keeps_step() && lockstep_->waits_for_others();
+}
+
+bool Switch::link_holds_time() const {
+    return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->holds_time(); });
 }
 
 // As Card has it: what was promised is kept when something comes by the host's time.
@@ -38,7 +42,7 @@ bool Switch::step_in_lockstep() {
     const std::uint64_t news = step.news();
     bool busy = take_arrivals();
     const ModelTime now = events_.system_now();
-    if (std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->holds_time(); })) {
+    if (link_holds_time()) {
         if (!step.has_promised(now, false)) step.promise(now, now, news, false, true);
         return busy;
     }
@@ -49,9 +53,7 @@ bool Switch::step_in_lockstep() {
         if (!step.promise(now, next, news, true, next != kNever)) return true;
         if (next >= step.granted()) return busy;
     }
-    for (unsigned goes = 0; goes < kBurst; ++goes) {
-        if (std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->holds_time(); }))
-            break;
+    for (unsigned goes = 0; goes < kBurst && !link_holds_time(); ++goes) {
         if (!events_.run_next(events_.from_system(step.granted()) - 1)) break;
         busy = true;
     }

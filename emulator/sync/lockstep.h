@@ -58,6 +58,8 @@ class Lockstep {
     ModelTime promised() const { return promised_; }
     // Another member has something to do beside waiting for a timer, as far as was known at the last promise.
     bool others_active() const { return others_active_; }
+    // It has something to do, and is granted no more than up to that.
+    bool waits_for_others() const { return promised_ != kNever && promised_ >= granted_; }
 
     // What to hand to promise(): read before looking for messages.
     std::uint64_t news() const { return slot().accounted.load(std::memory_order_acquire); }

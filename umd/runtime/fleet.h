@@ -23,7 +23,6 @@ namespace orrery::umd {
 class Context;
 class Stream;
 struct SemaphorePoint;
-struct SemaphoreSlot;
 struct WaitCycle;
 
 // Thread safe.
@@ -78,20 +77,6 @@ class Fleet {
     // The cycle of waits over cards or processes that this stream cannot leave. Found twice, as what moves
     // has other values; searched for now and then only, for all who wait.
     std::optional<Error> deadlock(const Stream& stream);
-    // The same for a thread that waits for a semaphore.
-    class HostWait {
-      public:
-        HostWait(Fleet& fleet, const SemaphoreSlot& slot, std::uint64_t value);
-        ~HostWait();
-        HostWait(const HostWait&) = delete;
-        HostWait& operator=(const HostWait&) = delete;
-        std::optional<Error> deadlock();
-
-      private:
-        Fleet& fleet_;
-        const SemaphoreSlot& slot_;
-        const std::uint64_t value_;
-    };
 
   private:
     struct Grave {
@@ -126,13 +111,12 @@ class Fleet {
     void look_at_orphans();
     void look_at_watched();
     // By who waits.
-    using Cycles = std::map<const void*, Cycle>;
+    using Cycles = std::map<const Stream*, Cycle>;
     Cycles search() const;
-    std::optional<Error> own_deadlock(const void* who);
+    std::optional<Error> own_deadlock(const Stream& waiting);
     // Over processes: asks the driver.
-    std::optional<Error> driver_deadlock(const void* who, Context& context, std::uint32_t queue,
-                                         const SemaphorePoint& wanted);
-    std::string describe_cycle(const WaitCycle& cycle, const SemaphorePoint& wanted) const;
+    std::optional<Error> driver_deadlock(const Stream& waiting, std::uint32_t queue);
+    std::string describe_cycle(const WaitCycle& cycle) const;
     // Other processes may signal it.
     bool is_shared(std::uint64_t va) const;
     std::string describe_semaphore(std::uint64_t va) const;
@@ -156,13 +140,12 @@ class Fleet {
 
     std::mutex search_mutex_;
     std::int64_t searched_ns_ = 0;
-    Cycles cycles_;                                     // of the last search
-    std::map<const void*, SemaphorePoint> host_waits_;  // under mutex_
+    Cycles cycles_;  // of the last search
     std::atomic<bool> any_shared_{false};
 
     std::mutex ask_mutex_;
     std::int64_t asked_ns_ = 0;
-    std::map<const void*, std::uint64_t> stamps_;  // of those who found a cycle when they asked last
+    std::map<const Stream*, std::uint64_t> stamps_;  // of those who found a cycle when they asked last
 };
 
 }  // namespace orrery::umd

@@ -24,26 +24,6 @@ constexpr const char* kWayOut =
 
 }  // namespace
 
-Fleet::HostWait::HostWait(Fleet& fleet, const SemaphoreSlot& slot, std::uint64_t value)
-    : fleet_(fleet), slot_(slot), value_(value) {
-    const std::lock_guard lock(fleet_.mutex_);
-    fleet_.host_waits_[this] = {slot.va, value};
-}
-
-Fleet::HostWait::~HostWait() {
-    {
-        const std::lock_guard lock(fleet_.ask_mutex_);
-        fleet_.stamps_.erase(this);
-    }
-    const std::lock_guard lock(fleet_.mutex_);
-    fleet_.host_waits_.erase(this);
-}
-
-std::optional<Error> Fleet::HostWait::deadlock() {
-    if (auto found = fleet_.own_deadlock(this)) return found;
-    return fleet_.driver_deadlock(this, *slot_.context, 0, {slot_.va, value_});
-}
-
 bool Fleet::is_shared(std::uint64_t va) const {
     return any_shared() && std::ranges::any_of(contexts(), [&](Context* context) {
                return context->shared_semaphores().value_of(va).has_value();
@@ -71,25 +51,13 @@ Fleet::Cycles Fleet::search() const {
         const QueueView again = all[i]->view();
         views[i].blocked = again.blocked && again.at == views[i].at && !reached(views[i].wanted);
     }
-    // Threads that wait for semaphores; nobody waits for them.
-    std::vector<const void*> who(all.size());
-    std::ranges::transform(all, who.begin(), [](const auto& stream) { return stream.get(); });
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [wait, wanted] : host_waits_) {
-            who.push_back(wait);
-            views.push_back({.at = 0, .blocked = true, .wanted = wanted, .later = {}, .on_way = {}});
-        }
-    }
-    for (std::size_t i = all.size(); i < views.size(); ++i)
-        views[i].blocked = !reached(views[i].wanted) && !is_shared(views[i].wanted.va);
 
     Cycles found;
     const auto stuck = find_stuck(views);
     for (std::size_t from = 0; from < views.size(); ++from) {
         if (!stuck[from]) continue;
         const auto cycle = find_cycle(views, stuck, from);
-        Cycle& told = found[who[from]];
+        Cycle& told = found[all[from].get()];
         told.text = fmt::format("deadlock of {} stream{}{}:", cycle.size(), cycle.size() == 1 ? "" : "s",
                                 several() ? " over cards" : "");
         for (std::size_t i = 0; i < cycle.size(); ++i) {
@@ -100,19 +68,13 @@ Fleet::Cycles Fleet::search() const {
                                      all[cycle[(i + 1) % cycle.size()]]->label());
             told.stands.emplace_back(all[cycle[i]], views[cycle[i]].at);
         }
-        if (from < all.size()) {
-            told.stands.emplace_back(all[from], views[from].at);
-        } else {
-            const SemaphorePoint& wanted = views[from].wanted;
-            told.text += fmt::format(" this thread waits for {} to reach {}, which only they would signal;",
-                                     describe_semaphore(wanted.va), wanted.value);
-        }
+        told.stands.emplace_back(all[from], views[from].at);
         told.text += kWayOut;
     }
     return found;
 }
 
-std::optional<Error> Fleet::own_deadlock(const void* who) {
+std::optional<Error> Fleet::own_deadlock(const Stream& stuck) {
     const std::unique_lock lock(search_mutex_, std::try_to_lock);
     if (!lock) return std::nullopt;  // somebody searches: the next time around
     if (now_ns() - searched_ns_ >= kBetweenNs) {
@@ -123,7 +85,7 @@ std::optional<Error> Fleet::own_deadlock(const void* who) {
         }
         searched_ns_ = now_ns();
     }
-    const auto found = cycles_.find(who);
+    const auto found = cycles_.find(&stuck);
     if (found == cycles_.end() || !found->second.twice) return std::nullopt;
     // It was a moment ago.
     for (const auto& [weak, at] : found->second.stands) {
@@ -135,7 +97,7 @@ std::optional<Error> Fleet::own_deadlock(const void* who) {
     return Error{orrErrorDeadlock, found->second.text};
 }
 
-std::string Fleet::describe_cycle(const WaitCycle& cycle, const SemaphorePoint& wanted) const {
+std::string Fleet::describe_cycle(const WaitCycle& cycle) const {
     const auto all = streams();
     const auto stream_of = [&](const drm_orr_cycle_edge& edge) -> std::string {
         if (edge.known == 0) return "a stream of another user";
@@ -164,37 +126,31 @@ std::string Fleet::describe_cycle(const WaitCycle& cycle, const SemaphorePoint& 
                             va != 0 ? describe_semaphore(va) : "a semaphore",
                             edge.known != 0 ? fmt::format(" to reach {}", edge.wanted) : "", stream_of(next));
     }
-    if (wanted.va != 0) {
-        text += fmt::format(" this thread waits for {} to reach {}, which only they would signal;",
-                            describe_semaphore(wanted.va), wanted.value);
-    }
     return text + kWayOut;
 }
 
-std::optional<Error> Fleet::driver_deadlock(const void* who, Context& context, std::uint32_t queue,
-                                            const SemaphorePoint& wanted) {
-    if (!any_shared()) return std::nullopt;
+std::optional<Error> Fleet::driver_deadlock(const Stream& waiting, std::uint32_t queue) {
     const std::unique_lock lock(ask_mutex_, std::try_to_lock);
     if (!lock || now_ns() - asked_ns_ < kBetweenNs) return std::nullopt;
-    const auto cycle = context.winsys().cycle(queue, wanted.va, wanted.value);
+    const auto cycle = waiting.context().winsys().cycle(queue);
     asked_ns_ = now_ns();
     if (!cycle || cycle->edges.empty() || cycle->lead >= cycle->edges.size()) {
-        stamps_.erase(who);
+        stamps_.erase(&waiting);
         return std::nullopt;
     }
-    const bool twice = std::exchange(stamps_[who], cycle->stamp) == cycle->stamp;
+    const bool twice = std::exchange(stamps_[&waiting], cycle->stamp) == cycle->stamp;
     if (!twice) return std::nullopt;
-    return Error{orrErrorDeadlock, describe_cycle(*cycle, wanted)};
+    return Error{orrErrorDeadlock, describe_cycle(*cycle)};
 }
 
 std::optional<Error> Fleet::deadlock(const Stream& waiting) {
     // On one card the firmware finds it.
     if (several()) {
-        if (auto found = own_deadlock(&waiting)) return found;
+        if (auto found = own_deadlock(waiting)) return found;
     }
     if (!any_shared()) return std::nullopt;
     const auto queue = waiting.hardware_number();
-    return queue ? driver_deadlock(&waiting, waiting.context(), *queue, {}) : std::nullopt;
+    return queue ? driver_deadlock(waiting, *queue) : std::nullopt;
 }
 
 }  // namespace orrery::umd

@@ -393,7 +393,7 @@ class DrmDevice final : public Device {
         }
     }
 
-    Result<WaitCycle> cycle(std::uint32_t queue, std::uint64_t semaphore, std::uint64_t value) override {
+    Result<WaitCycle> cycle(std::uint32_t queue) override {
         WaitCycle cycle;
         if (info().driver_version < ORR_MAKE_VERSION(1, 6, 0)) return cycle;
         cycle.edges.resize(16);
@@ -402,11 +402,6 @@ class DrmDevice final : public Device {
             query.edges = reinterpret_cast<std::uintptr_t>(cycle.edges.data());
             query.count = static_cast<std::uint32_t>(cycle.edges.size());
             query.queue = queue;
-            if (queue == 0) {
-                query.vm = file_->vm;
-                query.semaphore = semaphore;
-                query.value = value;
-            }
             if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_CYCLE, &query)) {
                 return fail_errno(number, file_->what("query of cycles of waits"));
             }

@@ -20,8 +20,7 @@
 
 namespace orrery::umd {
 
-Result<WaitCycle> Device::cycle(std::uint32_t /*queue*/, std::uint64_t /*semaphore*/,
-                                std::uint64_t /*value*/) {
+Result<WaitCycle> Device::cycle(std::uint32_t /*queue*/) {
     return WaitCycle{};
 }
 

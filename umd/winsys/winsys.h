@@ -147,9 +147,9 @@ class Device {
                                                           const QueueOptions& options) = 0;
     // The cycle of waits in which a queue of this process stands; empty: in none.
     virtual Result<std::vector<drm_orr_wait_edge>> deadlock() = 0;
-    // The cycle that a queue of this device cannot leave (HwQueue::number()), or, with queue 0, who waits for
-    // `semaphore` to reach `value`. Here: none, as with drivers before 1.6.
-    virtual Result<WaitCycle> cycle(std::uint32_t queue, std::uint64_t semaphore, std::uint64_t value);
+    // The cycle that a queue of this device cannot leave (HwQueue::number()). Here: none, as with drivers
+    // before 1.6.
+    virtual Result<WaitCycle> cycle(std::uint32_t queue);
 };
 
 class Winsys {
