@@ -134,9 +134,14 @@ Status Gangs::launch(std::vector<GangPart> parts) {
     std::vector<Context*> cards;
     for (const GangPart& part : parts)
         cards.push_back(&part.stream->context());
-    for (const Context* card : cards) {
-        for (const Context* peer : cards) {
+    for (Context* card : cards) {
+        for (Context* peer : cards) {
             if (card == peer || card->way_to(*peer)) continue;
+            // A card that has just died has no links; the driver may not have noticed yet.
+            for (Context* end : {card, peer}) {
+                end->ask();
+                if (const auto loss = end->loss()) return std::unexpected(*loss);
+            }
             return fail(orrErrorPeerAccess,
                         "no way over links that are up joins devices {} and {}: the parts of a launch over "
                         "several devices "

@@ -203,7 +203,15 @@ Result<bool> Runtime::linked(int number, int peer) {
     ORR_TRY(known, device(peer));
     if (number == peer) return false;
     ORR_TRY(way, (*own)->way(cards_[static_cast<std::size_t>(peer)]->uid));
-    return way->links > 0;
+    if (way->links > 0) return true;
+    // A card that has just died has no links; the driver may not have noticed yet.
+    for (const int end : {number, peer}) {
+        const auto there = cards_[static_cast<std::size_t>(end)]->winsys->query();
+        if (there || there.error().code != orrErrorDeviceLost) continue;
+        return fail(orrErrorDeviceLost, "no way joins device {} and device {}, as device {} is lost: {}",
+                    number, peer, end, there.error().text);
+    }
+    return false;
 }
 
 Result<std::shared_ptr<Stream>> Runtime::stream(orrStream_t handle) {

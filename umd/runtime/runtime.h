@@ -63,7 +63,8 @@ class Runtime {
 
     // Number of the device with this uid, or -1.
     int device_of_uid(std::uint64_t uid);
-    // Whether a link that is up joins them.
+    // Whether a way over links that are up joins them; orrErrorDeviceLost if none does as one of them is
+    // lost.
     Result<bool> linked(int device, int peer);
 
     // What is behind a descriptor of another process, and the card that has it.

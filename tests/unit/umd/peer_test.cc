@@ -61,6 +61,16 @@ TEST(Peer, NoLinkNoAccess) {
     EXPECT_FAIL(orrSetDevice(-1), orrErrorInvalidDevice, "no device -1");
 }
 
+// A link falls with its card, and who looks at links first is still told of the card.
+TEST(Peer, NoWayToACardThatIsLostSaysSo) {
+    FakeSystem system{3};
+    system.card(1).cut_link();
+    system.card(1).lose();
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(1, 0), orrErrorDeviceLost, "as device 1 is lost");
+    // The third is not involved.
+    EXPECT_FAIL(orrDeviceEnablePeerAccess(2, 0), orrErrorPeerAccess, "no way over links");
+}
+
 TEST(Peer, GrantsThatRunOutCostOnlyTheRestPeerAccess) {
     FakeSystem system(2);
     system.card(0).max_grants = 3;  // two buffers, and the semaphores that say that copies have arrived
