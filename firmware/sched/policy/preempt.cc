@@ -76,8 +76,9 @@ bool Scheduler::preempt(Port& port, uint32_t how, uint32_t for_queue, uint64_t n
     if (port.preempting >= how || port.aborted || port.not_preemptible || !is_preemptible(port.kind))
         return false;
     if (port.area == kNoArea) {
-        if (!suspended_.area_left()) return false;
-        port.area = suspended_.take_area();
+        const bool piece = saves_a_page(port.kind);
+        if (!suspended_.area_left(piece)) return false;
+        port.area = suspended_.take_area(piece);
         hal_->set_reg(engines_.reg(port, SOC_ENGINE_SAVE), suspended_.offset(port.area));
     }
     port.preempting = static_cast<uint8_t>(how);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Jobs that were preempted: a row for each save area, in lists by kind and class.
+// Jobs that were preempted: a row for each save area, in lists by kind and class. Kinds whose jobs need but
+// one page of an area (copies) have the first area in pieces, one for each page.
 #pragma once
 
 #include <orrery/hw/engine.h>
+#include <orrery/hw/save.h>
 
 #include "firmware/hal/bits.h"
 #include "firmware/sched/policy/run_queue.h"
@@ -33,15 +35,21 @@ class SuspendedJobs {
     static constexpr uint32_t kMax = 64;
 
     // `rows`: kMax of them, which are left as they are: claim() or clear each before use.
-    void init(Suspended* rows, uint64_t base, uint32_t count, uint64_t bytes) {
+    // pieces: that are wanted of the first area; none if it is the only one.
+    void init(Suspended* rows, uint64_t base, uint32_t count, uint64_t bytes, uint32_t pieces) {
         rows_ = rows;
         base_ = base;
         bytes_ = bytes;
-        count_ = count < kMax ? count : kMax;
+        pieces_ = count < 2 ? 0 : pieces < kMostPieces ? pieces : kMostPieces;
+        if (pieces_ > bytes / ORR_SAVE_PAGE) pieces_ = static_cast<uint32_t>(bytes / ORR_SAVE_PAGE);
+        if (pieces_ != 0) --count;
+        count_ = pieces_ + (count < kMax - pieces_ ? count : kMax - pieces_);
         free_ = all();
     }
 
-    uint32_t areas() const { return count_; }
+    // Whole ones, and pieces of one.
+    uint32_t areas() const { return count_ - pieces_; }
+    uint32_t pieces() const { return pieces_; }
     // Nothing is preempted, or about to be: there are areas for whatever may start now.
     bool idle() const { return free_ == idle_; }
     // There are so few that this cannot be said.
@@ -54,15 +62,20 @@ class SuspendedJobs {
         return true;
     }
     uint64_t taken() const { return all() & ~free_; }
-    bool area_left() const { return free_ != 0; }
+    bool area_left(bool piece) const { return (free_ & fit(piece)) != 0; }
     // There must be one.
-    uint8_t take_area() {
-        const uint32_t area = lowest_bit(free_);
-        free_ &= free_ - 1;
+    uint8_t take_area(bool piece) {
+        const uint32_t area = lowest_bit(free_ & fit(piece));
+        free_ &= ~(1ull << area);
         return static_cast<uint8_t>(area);
     }
+    // Of this kind's jobs.
+    bool right_size(uint8_t area, bool piece) const { return area < kMax && (fit(piece) >> area & 1) != 0; }
     void free_area(uint8_t area) { free_ |= 1ull << area; }
-    uint64_t offset(uint8_t area) const { return base_ + area * bytes_; }
+    uint64_t offset(uint8_t area) const {
+        if (area < pieces_) return base_ + uint64_t{area} * ORR_SAVE_PAGE;
+        return base_ + (area - pieces_ + (pieces_ != 0 ? 1u : 0u)) * bytes_;
+    }
 
     uint32_t classes(uint32_t kind) const { return classes_[kind]; }
     Suspended* front(uint32_t kind, uint32_t level) { return lists_[kind][level].front(rows_); }
@@ -103,13 +116,19 @@ class SuspendedJobs {
     }
 
   private:
+    static constexpr uint32_t kMostPieces = 32;
+
+    uint64_t small() const { return (1ull << pieces_) - 1; }
+    // Areas for such jobs: without pieces all are alike.
+    uint64_t fit(bool piece) const { return piece && pieces_ != 0 ? small() : ~small(); }
     uint64_t all() const { return count_ == 64 ? ~0ull : (1ull << count_) - 1; }
 
     uint64_t base_;
     uint64_t bytes_;
     uint64_t free_;
-    uint64_t idle_;  // what free_ is then
-    uint32_t count_;
+    uint64_t idle_;   // what free_ is then
+    uint32_t count_;  // rows: pieces, then whole areas
+    uint32_t pieces_;
     uint32_t classes_[kKinds];
     uint32_t waiting_[kKinds];
     uint32_t held_count_[kKinds];

@@ -28,8 +28,8 @@ enum class Preemption : uint8_t {
 };
 
 enum class Areas : uint8_t {
-    kFew,   // jobs are short: two areas a port at most, and no more than a quarter of all
-    kMost,  // kinds with long jobs divide the rest
+    kPage,  // a job needs a page: two for each port, which are pieces of one area
+    kMost,  // kinds with long jobs divide the other areas
 };
 
 inline constexpr uint32_t kNoUsage = ~0u;
@@ -62,7 +62,7 @@ inline constexpr EngineKind kEngineKinds[] = {
         .vtime_column = "vtime_copy",
         .used_column = "copy_ps",
         .preemption = Preemption::kNow,
-        .areas = Areas::kFew,
+        .areas = Areas::kPage,
         .cores = false,
         .all_words = false,
     },
@@ -152,6 +152,11 @@ constexpr bool is_preemptible(uint32_t kind) {
     constexpr uint32_t kNot =
         detail::kinds_that([](const EngineKind& row) { return row.preemption == Preemption::kNone; });
     return !detail::has_bit<kNot>(kind);
+}
+// Its jobs need but a page of a save area.
+constexpr bool saves_a_page(uint32_t kind) {
+    return detail::has_bit<detail::kinds_that(
+        [](const EngineKind& row) { return row.areas == Areas::kPage; })>(kind);
 }
 constexpr bool shows_all_words(uint32_t kind) {
     return detail::has_bit<detail::kinds_that([](const EngineKind& row) { return row.all_words; })>(kind);

@@ -45,8 +45,11 @@ void Scheduler::init(Hal& hal, HostIrq& irq, Alarm& alarm, Tables& tables, HostT
     for (const EngineKind& row : kEngineKinds)
         run_queue(row.kind).init(kMaxLagPs, tenants_, run_queue_tables_, ports_of(row.kind));
     slots_.init(hal);
-    suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES));
     engines_.discover(hal, tables.ports);
+    uint32_t pages = 0;  // of jobs that need no more of a save area: two for each port
+    for (uint32_t n = 0; n < engines_.end(); ++n)
+        pages += saves_a_page(Engines::kind_at(hal, n)) ? 2u : 0u;
+    suspended_.init(tables.suspended, areas.base, areas.count, hal.reg(SOC_SAVE_BYTES), pages);
     waits_.init(queues_, hal.reg(SOC_UID) ^ hal.reg(SOC_TIME));
     limits_.init(alarm);
     deadlocks_.init(hal, alarm, queues_, waits_, policy_.deadlock_ps);

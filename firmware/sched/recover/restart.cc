@@ -282,7 +282,7 @@ bool Scheduler::right_area(Port& port) {
         port.area = kNoArea;
         return true;
     }
-    return suspended_.claim(port.area) &&
+    return suspended_.right_size(port.area, saves_a_page(port.kind)) && suspended_.claim(port.area) &&
            hal_->reg(engines_.reg(port, SOC_ENGINE_SAVE)) == suspended_.offset(port.area);
 }
 
@@ -333,7 +333,8 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
 
 void Scheduler::revive_suspended(uint32_t area) {
     Suspended& job = suspended_.row(static_cast<uint8_t>(area));
-    const bool right = raw(job.used) == 1 && job.number == area && job.seal == seal_of(job);
+    const bool right = raw(job.used) == 1 && job.number == area && job.seal == seal_of(job) &&
+                       suspended_.right_size(static_cast<uint8_t>(area), saves_a_page(job.kind));
     Queue* const queue = right ? owner_of(job.queue, job.index) : nullptr;
     if (queue == nullptr || !suspended_.claim(static_cast<uint8_t>(area))) {
         job = {};

@@ -5,7 +5,8 @@
 // class as are still free: a single user half of them, two a third each, and so on. So a newcomer always
 // finds one, however long the kernels of the others are. The last quarter is kept for users who own none in
 // their class; above it, a process that owns none may have one. REALTIME starts without an area if none is
-// left, and so do copies on a card with a single area; these are not preempted.
+// left, and so do copies on a card with a single area; these are not preempted. Copies have pieces of the
+// first area, two for each of their ports: so a user alone keeps all copy engines at work.
 #include "firmware/sched/scheduler.h"
 
 namespace orrery::fw {
@@ -18,14 +19,11 @@ uint32_t least(uint32_t a, uint32_t b) {
 
 }  // namespace
 
-// Each kind has areas of its own, so that long kernels do not delay copies.
+// Each kind has areas of its own, so that long kernels do not delay copies: these need but a page, and have
+// as many as their ports can use.
 void Scheduler::count_areas() {
-    const uint32_t all = suspended_.areas();
-    // With very few areas copies get one, since kernels need them more; with a single one none: they start
-    // without.
-    const uint32_t most = all > 1 && all < 4 ? 1 : all / 4;
-    uint32_t left = all;
-    uint32_t ports = 0;  // of the kinds that divide the rest
+    uint32_t pieces = suspended_.pieces(), left = suspended_.areas();
+    uint32_t ports = 0;  // of the kinds that divide the whole ones
     for (const EngineKind& row : kEngineKinds) {
         areas_[row.kind] = 0;
         if (row.preemption == Preemption::kNone) continue;
@@ -33,9 +31,10 @@ void Scheduler::count_areas() {
             ports += engines_.ports(row.kind);
             continue;
         }
-        areas_[row.kind] = least(least(2 * engines_.ports(row.kind), most), left);
-        left -= areas_[row.kind];
+        areas_[row.kind] = least(2 * engines_.ports(row.kind), pieces);
+        pieces -= areas_[row.kind];
     }
+    const bool any = left != 0;
     bool few = false;
     for (const EngineKind& row : kEngineKinds) {
         if (row.preemption == Preemption::kNone) continue;
@@ -48,7 +47,7 @@ void Scheduler::count_areas() {
         few |= 2 * own > areas_[row.kind];
     }
     // Without any area nothing is preempted, and there is nothing to share out.
-    suspended_.look_always(all != 0 && few);
+    suspended_.look_always(any && few);
 }
 
 // Jobs of the kind that have started and not ended.

@@ -2,6 +2,7 @@
 // natively and on the card.
 #include <gtest/gtest.h>
 #include <orrery/fw/queue.h>
+#include <orrery/hw/engine.h>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,46 @@ TEST(Gangs, StartAsAWholeOrNotAtAll) {
             Limits limits;
             limits.grips = false;
             ASSERT_EQ(check(scenario, *history, limits).wrong, "") << where(seed, player, scenario);
+        }
+    }
+}
+
+// A user alone has all copy engines, and what runs on each can be taken off it: another one's copy of a
+// higher class does not wait until one has ended.
+TEST(Copies, AUserAloneKeepsAllEnginesAtWork) {
+    constexpr std::uint32_t kEngines = 8;
+    for (const std::uint32_t areas : {2u, 12u, 16u}) {
+        Scenario scenario;
+        scenario.name = "copies";
+        scenario.until = 20 * kMs;
+        scenario.cards[0].sku.copy_engines = kEngines;
+        scenario.save_areas = areas;
+        scenario.contexts = {{"all", 0, 1, 1, 0, 0}, {"one", 0, 2, 2, 0, 0}};
+        scenario::Job copy;
+        copy.op = scenario::Op::kCopy;
+        for (std::uint32_t n = 0; n <= kEngines; ++n) {
+            scenario::Queue queue;
+            queue.name = "q" + std::to_string(n);
+            queue.context = n == kEngines ? 1 : 0;
+            queue.priority = n == kEngines ? ORR_PRIORITY_HIGH : ORR_PRIORITY_NORMAL;
+            scenario.queues.push_back(queue);
+            copy.bytes = n == kEngines ? 4096 : 64 << 20;
+            scenario.submits.push_back({n == kEngines ? 100 * kUs : 10 * kUs, n, {copy}});
+        }
+        ASSERT_EQ(scenario.check(), "");
+        for (std::size_t player = 0; player < kPlayers.size(); ++player) {
+            const auto history = kPlayers[player](scenario);
+            ASSERT_TRUE(history) << history.error();
+            std::uint32_t started = 0;
+            bool ended = false, other = false;
+            for (const Happening& one : history->all) {
+                if (one.kind == Happening::Kind::kStart && one.queue < kEngines && one.at < 100 * kUs)
+                    ++started;
+                if (one.kind == Happening::Kind::kStart && one.queue == kEngines) other = !ended;
+                ended |= one.kind == Happening::Kind::kEnd && one.status == ORR_DONE_OK;
+            }
+            EXPECT_EQ(started, kEngines) << areas << " areas, " << kPlayerNames[player];
+            EXPECT_TRUE(other) << areas << " areas, " << kPlayerNames[player];
         }
     }
 }
