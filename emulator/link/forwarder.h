@@ -2,15 +2,17 @@
 // order, whatever the card's control core does. Cut-through: it begins to leave a fixed time after its head
 // came, so a long message takes its time on the wire once. It is handled at the arrival of its end.
 //
-// Of what comes by one port so much has been given to another port at a time that it is through within the
-// switching time: so ports and the card's own engines share a wire evenly. Without room it stays where it is,
-// and the sender's credits hold it back.
+// Of what one node sends so much has been given to another port at a time that it is through within the
+// switching time: so the nodes behind a port, each of them, and the card's own engines share a wire evenly,
+// and who is further away gets no less. Without room it stays where it is, and the sender's credits hold it
+// back.
 #pragma once
 
 #include <cstdint>
 #include <expected>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "emulator/api/model_time.h"
 #include "emulator/link/reader.h"
@@ -28,6 +30,8 @@ namespace orrery::emu::link {
 struct Passing {
     const Message& message;
     const Channel& from;
+    // Who passes it on: where others wait for room too it is its turn until LinkPort::end_turn().
+    Event& by;
 };
 struct Passed {
     enum What : std::uint8_t { kGone, kNoRoom, kLost };
@@ -81,6 +85,11 @@ class Forwarder {
     std::expected<bool, std::string> run_called();
     // False: it waits for room, and everything behind it.
     bool pass(const Message& message);
+    // It belongs to the turn that this one has at a port.
+    bool is_in_turn(const Message& message) const;
+    void end_turn();
+    ModelTime next_of(std::uint32_t node) const;
+    void set_pace(std::uint32_t node, ModelTime through);
     bool in_a_hurry() const { return drains_ != 0 && reader_.taken() < drain_to_; }
     void end_drains();
     void stop_waiting();
@@ -93,8 +102,17 @@ class Forwarder {
     Hooks hooks_;
     ModelTime switching_;
     std::uint64_t bytes_per_second_;
-    ModelTime next_ = 0;  // in system time: nothing is given to another port before
+    // Of a node whose last message has not left: none of its is given to another port before, in system time.
+    struct Pace {
+        std::uint32_t node;
+        ModelTime next;
+    };
+    std::vector<Pace> paces_;
     LinkPort* waits_at_ = nullptr;
+    // Where senders wait for room one turn has a message of each node.
+    LinkPort* turn_at_ = nullptr;
+    unsigned turn_lane_ = 0;
+    std::vector<std::uint32_t> served_;
     std::uint32_t drains_ = 0;    // that are not done
     std::uint64_t drain_to_ = 0;  // Reader::taken() at which they are
 };

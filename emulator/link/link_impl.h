@@ -141,6 +141,8 @@ class LinkPort::Impl {
 
     // What waits for room behind others looks again when they do.
     link::Passed pass(const link::Passing& passing);
+    void end_turn(unsigned lane, Event& event);
+    unsigned lane_of(const link::Message& message) const { return transmitter_.lane_of(message); }
 
     // For the clock of the work that writes; `at` as PeerPort::write() has it.
     LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data, ModelTime at);
@@ -190,7 +192,8 @@ class LinkPort::Impl {
     // would take the little room that there is, again and again, from one who needs much.
     void call_next(unsigned lane);
     // Whether whoever sends now may: nobody waits, or it is the one that was called.
-    bool has_turn(unsigned lane);
+    // who: that may have kept it.
+    bool has_turn(unsigned lane, const Event* who = nullptr);
     bool has_come(const Waiting& waiting) const;
     bool has_called(const Event& event) const;
     // Nobody is left who waits, maybe.

@@ -238,6 +238,12 @@ PeerPort::Refusals LinkPort::refused_by(std::uint32_t node) const {
     const auto found = impl_->refusals_.find(node);
     return found != impl_->refusals_.end() ? found->second : Refusals{};
 }
+unsigned LinkPort::lane_of(const link::Message& message) const {
+    return impl_->lane_of(message);
+}
+void LinkPort::end_turn(unsigned lane, Event& event) {
+    impl_->end_turn(lane, event);
+}
 void LinkPort::wait_for_room(std::uint32_t node, Event& event) {
     impl_->wait_for_room(impl_->transmitter_.lane_of(node), event);
 }

@@ -224,6 +224,10 @@ class LinkPort final : public PeerPort {
     link::Passed pass(const link::Passing& passing);
     // As wait_for_room(), for what passes.
     void wait_to_pass(const link::Message& message, Event& event);
+    // Which of the channels, each with room of its own, it goes by.
+    unsigned lane_of(const link::Message& message) const;
+    // That was all of its turn; the next that waits for room is called.
+    void end_turn(unsigned lane, Event& event);
     // That event, which waited for room, has been scheduled because it is its turn.
     bool has_called(const Event& event) const;
     // Somebody waits for room, or for an answer.

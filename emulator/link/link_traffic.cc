@@ -235,12 +235,21 @@ link::Passed LinkPort::Impl::pass(const link::Passing& passing) {
     if (!up()) return {};
     look_at_peer();
     const unsigned lane = transmitter_.lane_of(passing.message);
-    if (!has_turn(lane)) return {.what = link::Passed::kNoRoom};
+    if (!has_turn(lane, &passing.by)) return {.what = link::Passed::kNoRoom};
     const link::Passed passed =
         transmitter_.pass(events_.system_now(), passing, config_.forward_ns * kPsPerNs);
     check_transmitter();
-    if (passed.what != link::Passed::kNoRoom) call_next(lane);
+    if (passed.what == link::Passed::kGone)
+        waiting_[lane].came = &passing.by;
+    else if (passed.what == link::Passed::kLost)
+        call_next(lane);
     return passed;
+}
+
+void LinkPort::Impl::end_turn(unsigned lane, Event& event) {
+    if (waiting_[lane].came != &event) return;
+    waiting_[lane].came = nullptr;
+    call_next(lane);
 }
 
 LinkSend LinkPort::Impl::write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
@@ -345,8 +354,9 @@ void LinkPort::Impl::call_next(unsigned lane) {
     stop_ticking();
 }
 
-bool LinkPort::Impl::has_turn(unsigned lane) {
+bool LinkPort::Impl::has_turn(unsigned lane, const Event* who) {
     Waiting& waiting = waiting_[lane];
+    if (who != nullptr && waiting.came == who && !waiting.called) return true;
     waiting.came = nullptr;
     if (waiting.events.empty()) return true;
     if (!has_come(waiting)) return false;

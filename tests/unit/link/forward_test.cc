@@ -120,6 +120,55 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AllToAll,
                          testing::Values(std::pair(3u, false), std::pair(4u, false), std::pair(3u, true),
                                          std::pair(4u, true)));
 
+// Writes to one place of a node without end.
+struct Flood {
+    Flood(NetCard& its_card, std::uint32_t its_to) : card(its_card), to(its_to) {
+        card.events.schedule(event, 0);
+    }
+    void on(ModelTime) {
+        const LinkSend sent = card.write(to, card.node * std::uint64_t{1 << 20}, data);
+        ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
+        if (sent.bytes == 0) return card.peers.towards(to)->wait_for_room(to, event);
+        card.events.schedule(event, sent.sent_ps);
+    }
+    NetCard& card;
+    std::uint32_t to;
+    std::vector<std::byte> data = std::vector<std::byte>(64 << 10);
+    Event event = Event::of<&Flood::on>(this);
+};
+
+// All to one along a chain: who is further away gets as much, once the rooms on the way are full.
+TEST(Forward, NodesShareAWireEvenlyHoweverFarTheyAre) {
+    for (const unsigned number : {3u, 4u, 5u}) {
+        Net net(number, false);
+        ASSERT_TRUE(net.up());
+        net.forward();
+        std::vector<std::unique_ptr<Flood>> floods;
+        std::vector<std::uint64_t> before, bytes(number);
+        for (unsigned from = 1; from < number; ++from)
+            floods.push_back(std::make_unique<Flood>(net[from], 1));
+        // Each writes to a place of its own.
+        net[0].on_arrival = [&](std::uint64_t offset, std::uint64_t count) {
+            bytes.at((offset >> 20) - 1) += count;
+        };
+        constexpr ModelTime kSettled = 3'000'000 * kPsPerNs, kEnd = 9'000'000 * kPsPerNs;
+        net.run(kSettled);
+        before = bytes;
+        net.run(kEnd);
+        std::uint64_t all = 0;
+        for (unsigned from = 1; from < number; ++from)
+            all += bytes[from] - before[from];
+        EXPECT_NEAR(static_cast<double>(all), static_cast<double>(kRate) * 6e-3,
+                    static_cast<double>(kRate) * 6e-5);
+        for (unsigned from = 1; from < number; ++from) {
+            const double share =
+                100.0 * static_cast<double>(bytes[from] - before[from]) / static_cast<double>(all);
+            EXPECT_NEAR(share, 100.0 / (number - 1), 2) << "card " << from << " of " << number;
+        }
+        EXPECT_EQ(net.sum(ORR_CTR_LINK_DROPPED) + net.sum(ORR_CTR_LINK_DENIED), 0u);
+    }
+}
+
 TEST(Forward, ACardWhoseCoreTakesNothingPassesOn) {
     Net net(3, false);
     ASSERT_TRUE(net.up());

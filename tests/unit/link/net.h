@@ -37,7 +37,10 @@ struct NetCard {
             const unsigned by = peers.port_of(to);
             return by < ports.size() ? ports[by].get() : nullptr;
         };
-        hooks.arrived = [this](std::uint64_t, std::uint64_t) { arrivals.push_back(events.system_now()); };
+        hooks.arrived = [this](std::uint64_t offset, std::uint64_t bytes) {
+            arrivals.push_back(events.system_now());
+            if (on_arrival) on_arrival(offset, bytes);
+        };
         hooks.changed = [this](std::uint32_t, std::uint32_t) { ++interrupts; };
         hooks.drained = [this](std::uint32_t, std::uint32_t drains) { drained += drains; };
         ports.at(port) = std::move(*LinkPort::create(config, events, vram, counters, errors, hooks));
@@ -80,6 +83,7 @@ struct NetCard {
     bool stuck = false;  // its core takes no pokes
     std::vector<std::uint64_t> pokes;
     std::vector<ModelTime> arrivals;
+    std::function<void(std::uint64_t offset, std::uint64_t bytes)> on_arrival;
     unsigned interrupts = 0, drained = 0;
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> ports;
 };
