@@ -28,6 +28,12 @@ Figure of_links(std::string_view name, std::string_view suite, double goal) {
     return {name, suite, {}, "", "GB/s", "what the links allow", {kOfYardstickAtLeast, goal}};
 }
 
+// Of several cards that send to one: no more than 2 points of a hundred below the same for each.
+Figure of_shares(std::string_view name, std::string_view suite, unsigned senders) {
+    const double even = 100.0 / senders;
+    return {name, suite, {}, "", "%", "the same for each", {kOfYardstickAtLeast, (even - 2) / even}};
+}
+
 const std::array kSuites = {
     Suite{"card", "a card beside NVMe, in a VM",
           "$BIN/orrery-vm --nvme --timeout 600 -- orrery-bench-guest --sizes $SIZES"},
@@ -52,14 +58,16 @@ const std::array kSuites = {
           " -- orrery-bench-p2p --measure $SIZES"},
     Suite{"p2p_chain", "four cards in a chain, in model time",
           "$BIN/orrery-vm --timeout 300 --cards 4 --topology chain --vram 512M --sync lockstep"
-          " -- orrery-bench-p2p --measure-pattern 'copies over 3 links'"},
+          " -- orrery-bench-p2p --measure-pattern 'copies over 3 links' --measure-pattern '3 to 1'"},
     Suite{"p2p_mesh", "eight cards, each linked with each, in model time",
           "$BIN/orrery-vm --timeout 300 --cards 8 --topology mesh --sku orrery-0 --vram 512M --memory 2G"
-          " --sync lockstep -- orrery-bench-p2p --measure-pattern 'all to all, real time'"},
+          " --sync lockstep -- orrery-bench-p2p --measure-pattern 'all to all'"
+          " --measure-pattern 'all to all, real time'"},
     Suite{
         "p2p_star", "eight cards, of which one passes on for the others, in model time",
         "$BIN/orrery-vm --timeout 300 --topology tools/bench/star.toml --sku orrery-0 --vram 512M --memory 2G"
         " --sync lockstep -- orrery-bench-p2p --measure-pattern '7 to 1'"},
+    Suite{"message", "a message over a link, beside a bare ring, between threads", "$BIN/bench_link"},
     Suite{"p2p_host", "copies over a link, beside memcpy",
           "$BIN/orrery-vm --timeout 300 --cards 2 -- orrery-bench-p2p --measure-host $SIZES"},
     // A card dies once only, so many are needed; that the last VM ends badly is what was asked for.
@@ -174,8 +182,14 @@ const std::array kFigures = {
     of_link("copies both ways, model time"),
     Figure{"signal to a neighbour, model time", "p2p", {}, "", "ns", "latency of the link"},
     of_links("copies over 3 links, model time", "p2p_chain", 0.9),
+    of_links("3 to 1, model time", "p2p_chain", 0.95),
+    of_shares("3 to 1, least share", "p2p_chain", 3),
+    of_links("all to all, model time", "p2p_mesh", 0.9),
     of_links("all to all, real time, model time", "p2p_mesh", 0.9),
     of_links("7 to 1, model time", "p2p_star", 0.95),
+    of_shares("7 to 1, least share", "p2p_star", 7),
+    Figure{
+        "link message, one way", "message", {}, "", "ns", "the same in a bare ring", {kOfYardstickAtMost, 2}},
     Figure{"copy to a neighbour, host time",
            "p2p_host",
            {64 * kMiB},

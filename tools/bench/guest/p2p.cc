@@ -28,11 +28,11 @@ using bench::Pair;
 
 constexpr const char* kHelp =
     "usage: orrery-bench-p2p [--size BYTES] [--model | --host | --patterns] [--json]\n"
-    "       orrery-bench-p2p --measure BYTES,... | --measure-host BYTES,... | --measure-pattern NAME\n"
+    "       orrery-bench-p2p --measure BYTES,... | --measure-host BYTES,... | --measure-pattern NAME ...\n"
     "Copies and signals between all cards, one way and both ways, beside what the links between them allow,\n"
     "in model time, in the host's, or in both; with --patterns copies over several links, of all cards to "
     "all\n"
-    "and of all to one, in model time. The second form measures card 0 and 1, or one of those, for "
+    "and of all to one, in model time. The second form measures card 0 and 1, or some of those, for "
     "orrery-bench.\n"
     "Exit status: 0, 1 something failed, 2 a mistake in the command line.\n";
 
@@ -330,11 +330,16 @@ void measure_host(bench::Measured& measured, const std::vector<std::uint64_t>& s
     }
 }
 
-int measure_pattern(const std::vector<bench::Pattern>& all, const std::string& name) {
-    const auto found = std::ranges::find(all, name, &bench::Pattern::name);
-    if (found == all.end()) throw std::runtime_error("there is no '" + name + "' between these cards");
+int measure_patterns(const std::vector<bench::Pattern>& all, const std::vector<std::string>& names) {
     bench::Measured measured;
-    measured.add({name + ", model time", {}, {found->measured}, {found->expected}});
+    for (const std::string& name : names) {
+        const auto found = std::ranges::find(all, name, &bench::Pattern::name);
+        if (found == all.end()) throw std::runtime_error("there is no '" + name + "' between these cards");
+        measured.add({name + ", model time", {}, {found->measured}, {found->expected}});
+        if (found->shares.empty()) continue;
+        const double even = 100.0 / static_cast<double>(found->shares.size());
+        measured.add({name + ", least share", {}, {std::ranges::min(found->shares) / 10}, {even}});
+    }
     return measured.print() ? 0 : 1;
 }
 
@@ -357,7 +362,7 @@ int run(int argc, char** argv) {
     std::vector<std::uint64_t> size{kSize}, model, host;
     Times times;
     bool json = false, patterns = false;
-    std::string pattern;  // the one that is measured
+    std::vector<std::string> measured_patterns;
     for (int i = 1; i < argc; ++i) {
         const std::string_view argument = argv[i];
         auto* const list = argument == "--size"           ? &size
@@ -369,7 +374,7 @@ int run(int argc, char** argv) {
             return 0;
         }
         if (argument == "--measure-pattern" && i + 1 < argc) {
-            pattern = argv[++i];
+            measured_patterns.emplace_back(argv[++i]);
             patterns = true;
             times.host = false;
         } else if (argument == "--json") {
@@ -402,7 +407,7 @@ int run(int argc, char** argv) {
             const std::uint64_t late = late_messages();
             const auto all = bench::measure_patterns(
                 {static_cast<unsigned>(device_count()), edges_of_system(), forward_ns()}, size.front());
-            if (!pattern.empty()) return measure_pattern(all, pattern);
+            if (!measured_patterns.empty()) return measure_patterns(all, measured_patterns);
             if (json)
                 show_patterns_json(all, size.front());
             else

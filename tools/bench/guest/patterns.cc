@@ -302,8 +302,6 @@ std::vector<Pattern> measure_patterns(const Links& links, std::size_t bytes) {
     if (links.cards > 2) {
         int least = 0, greatest = 0;
         check(orrDeviceGetStreamPriorityRange(&least, &greatest));
-        // Of a user's copies no more run at once than half of the card's save areas for copies, but for those
-        // that are never preempted.
         all_to_all(links, ways, bytes, 0, "all to all", all);
         if (greatest <= kRealTime) all_to_all(links, ways, bytes, kRealTime, "all to all, real time", all);
         incast(links, ways, bytes, all);
