@@ -88,6 +88,10 @@ class Card {
         if (it == runs_.end()) throw std::runtime_error(fmt::format("'{}' is not known here", name));
         it->second();
     }
+    void in_a_row(const char* way) {
+        for (int i = 0; i < kInARow; ++i)
+            start(way);
+    }
     void run(const std::string& name) {
         start(name);
         stream_.synchronize();
@@ -123,6 +127,8 @@ class Card {
         {"attention", [this] { attention(); }},
         {"to card", [this] { orrery::copy(x_.data(), host_.data(), kBytes, stream_); }},
         {"from card", [this] { orrery::copy(host_.data(), x_.data(), kBytes, stream_); }},
+        {"to card, in a row", [this] { in_a_row("to card"); }},
+        {"from card, in a row", [this] { in_a_row("from card"); }},
     };
 };
 

@@ -69,9 +69,13 @@ void measure(Measured& measured, char** command) {
         const Answer product = beside("SGEMM 512^3", "sgemm", kGemm);
         add("SGEMM 512^3, model time", kGemm * 1e9 / product.model_ns, vector_peak);
         add("fused attention, model time", kAttention * 1e9 / guest.ask("attention").model_ns, vector_peak);
-        for (const char* way : {"to card", "from card"})
-            add(fmt::format("64 MiB {}", way), kArray / guest.ask(way).seconds,
+        for (const std::string way : {"to card", "from card"}) {
+            add("64 MiB " + way + ", once", kArray / guest.ask(way.c_str()).seconds,
                 kArray / native.seconds_of("memcpy").real);
+            const std::string name = way + ", in a row";
+            add("64 MiB " + name, kInARow * kArray / guest.ask(name.c_str()).seconds,
+                kInARow * kArray / native.seconds_of("memcpy in a row").real);
+        }
     }
     for (const auto& [loop, rates] : in_qemu(bytes))
         all[loop + ", qemu-riscv64"] = {

@@ -127,6 +127,13 @@ Seconds Native::seconds_of(std::string_view work) {
         {"triad", [&] { triad(z_.data(), x_.data(), y_.data(), kFactor); }},
         {"reduction", [&] { z_[0] = sum(x_.data()); }},
         {"memcpy", [&] { std::memcpy(z_.data(), x_.data(), kElements * sizeof(float)); }},
+        {"memcpy in a row",
+         [&] {
+             for (int i = 0; i < kInARow; ++i) {
+                 std::memcpy(z_.data(), x_.data(), kElements * sizeof(float));
+                 written();
+             }
+         }},
         {"sgemm", [&] { sgemm(a_.data(), b_.data(), c_.data()); }},
     };
     const auto& run = all.at(work);

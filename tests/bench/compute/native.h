@@ -13,7 +13,7 @@ struct Seconds {
 class Native {
   public:
     Native();
-    // "saxpy", "triad", "reduction", "memcpy" of 64 MiB, "sgemm" of 512 cubed.
+    // "saxpy", "triad", "reduction", "memcpy" of 64 MiB (and kInARow of them), "sgemm" of 512 cubed.
     Seconds seconds_of(std::string_view work);
 
   private:
