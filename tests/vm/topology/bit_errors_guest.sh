@@ -1,6 +1,7 @@
 #!/bin/sh
 # Two cards that keep step, joined by a link whose wire damages frames: programs come to the right results, and what
 # it cost is counted. Prints the times of a play.
+# shellcheck disable=SC2154 # eval assigns the counts of each port
 set -u
 fail() {
     echo "bit_errors_guest.sh: $*" >&2
