@@ -320,11 +320,13 @@ void LinkPort::Impl::wait_for_room(unsigned lane, Event& event) {
 void LinkPort::Impl::forget(Event& event) {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         Waiting& waiting = waiting_[lane];
-        if (waiting.came == &event) waiting.came = nullptr;
+        // A turn that it has not ended ends here.
+        const bool came = waiting.came == &event;
+        if (came) waiting.came = nullptr;
         const bool first = !waiting.events.empty() && waiting.events.front() == &event;
         std::erase(waiting.events, &event);
-        if (!first || !std::exchange(waiting.called, false)) continue;
-        call_next(lane);
+        const bool called = first && std::exchange(waiting.called, false);
+        if (came || called) call_next(lane);
     }
 }
 

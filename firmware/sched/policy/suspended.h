@@ -43,7 +43,9 @@ class SuspendedJobs {
         pieces_ = count < 2 ? 0 : pieces < kMostPieces ? pieces : kMostPieces;
         if (pieces_ > bytes / ORR_SAVE_PAGE) pieces_ = static_cast<uint32_t>(bytes / ORR_SAVE_PAGE);
         if (pieces_ != 0) --count;
-        count_ = pieces_ + (count < kMax - pieces_ ? count : kMax - pieces_);
+        // With pieces there may be fewer areas than ports, so a row stays free for look_always().
+        const uint32_t most = pieces_ != 0 ? kMax - 1 - pieces_ : kMax;
+        count_ = pieces_ + (count < most ? count : most);
         free_ = all();
     }
 
