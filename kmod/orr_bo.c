@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 
 #include <drm/drm_prime.h>
+#include <drm/orrery_accel.h>
 
 #include "orr_bo.h"
 #include "orr_device.h"
@@ -240,19 +241,28 @@ struct orr_bo *orr_bo_create(struct orr_device *odev, u64 size, enum orr_bo_kind
 /**
  * orr_bo_use - a mapping of the BO is about to be made
  * @bo: the BO
+ * @flags: ORR_BIND_*
  * @tenant: who pays
  *
  * Return: 0; for memory of a linked card what orr_peer_grant() says; -ENOTCONN if it is that of another
  * machine, and not shared any more.
  */
-int orr_bo_use(struct orr_bo *bo, const struct orr_tenant *tenant)
+int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant)
 {
+	u32 rights = 0;
+
+	if (flags & ORR_BIND_READ)
+		rights |= ORR_LINK_RIGHT_READ;
+	if (flags & ORR_BIND_WRITE)
+		rights |= ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL;
+	if ((flags & ORR_BIND_READ) && (flags & ORR_BIND_WRITE))
+		rights |= ORR_LINK_RIGHT_ATOMIC;
 	if (bo->kind == ORR_BO_KIND_FOREIGN && READ_ONCE(bo->import->dead))
 		return -ENOTCONN;
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
 	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
-			      bo->owner->node.start, bo->base.size, tenant);
+			      bo->owner->node.start, bo->base.size, rights, tenant);
 }
 
 /**

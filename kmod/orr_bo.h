@@ -100,7 +100,7 @@ struct orr_bo *orr_bo_alloc(struct orr_device *odev, enum orr_bo_kind kind);
 struct orr_bo *orr_bo_create(struct orr_device *odev, u64 size, enum orr_bo_kind kind);
 void orr_bo_unbind_all(struct orr_device *odev);
 
-int orr_bo_use(struct orr_bo *bo, const struct orr_tenant *tenant);
+int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant);
 void orr_bo_use_again(struct orr_bo *bo, const struct orr_tenant *tenant);
 void orr_bo_unuse(struct orr_bo *bo, const struct orr_tenant *tenant);
 

@@ -497,6 +497,12 @@ static inline bool orr_link_counts(const struct orr_device *odev)
 	return (odev->info.hw_version & 0xffff) >= 1;
 }
 
+/* Whether cards read each other, as grants say: hardware 2.2. */
+static inline bool orr_link_reads(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 2;
+}
+
 /* Whether there is a switch at the other end. */
 static inline bool orr_link_to_switch(struct orr_device *odev, u32 port)
 {

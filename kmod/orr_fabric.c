@@ -125,7 +125,7 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 	if (!lease)
 		return -ENOMEM;
 	ret = orr_peer_grant(odev, foreign->node, export->bo->node.start, export->bo->base.size,
-			     &export->tenant);
+			     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, &export->tenant);
 	if (ret) {
 		kfree(lease);
 		return ret;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Grants: ranges of this card's VRAM that others may write to, a slot each. Slots are few, and a process
+ * Grants: ranges of this card's VRAM that others may use, a slot each. Slots are few, and a process
  * takes them by importing and mapping, so they are shared out: a process gets another one only while it
  * holds fewer than are free, and all processes of a user together leave some to others.
  *
@@ -61,6 +61,8 @@ static int orr_grant_command(struct orr_device *owner, u32 slot, const struct or
 		orr_write64(owner, link + ORR_R_LINK_GRANT_BASE, set->base);
 		orr_write64(owner, link + ORR_R_LINK_GRANT_SIZE, set->size);
 		orr_write32(owner, link + ORR_R_LINK_GRANT_NODE, set->node);
+		if (orr_link_reads(owner))
+			orr_write32(owner, link + ORR_R_LINK_GRANT_RIGHTS, set->rights);
 	}
 	orr_write32(owner, link + ORR_R_LINK_GRANT_CMD,
 		    slot | ORR_LINK_GRANT_ALL | (set ? ORR_LINK_GRANT_SET : ORR_LINK_GRANT_CLEAR));
@@ -197,27 +199,47 @@ static int orr_peer_grant_locked(struct orr_device *owner, const struct orr_gran
 			return ret;
 		grant->base = set->base;
 		grant->size = set->size;
+		grant->rights = set->rights;
 		WRITE_ONCE(grant->node, set->node);
+	} else if (set->rights & ~grant->rights) {
+		const struct orr_grant more = {
+			.base = grant->base,
+			.size = grant->size,
+			.node = grant->node,
+			.rights = grant->rights | set->rights,
+		};
+
+		/* Which mapping may do what is for the other card's page tables to say. */
+		ret = orr_grant_command(owner, grant - owner->grants, &more);
+		if (ret)
+			return ret;
+		grant->rights = more.rights;
 	}
 	orr_grant_hold(grant, tenant, spare);
 	return 0;
 }
 
 /**
- * orr_peer_grant - let another card write to a BO
+ * orr_peer_grant - let another card use a BO
  * @owner: the card that has the memory
  * @node: the other's
  * @base: VRAM offset of the BO
  * @size: its size
+ * @rights: ORR_LINK_RIGHT_*; a card before 2.2 grants write and signal
  * @tenant: on whose account it is
  *
  * Return: 0, -ENOSPC if there is no free slot, -EDQUOT if @tenant holds too many, -ENODEV if the owner
  * is gone, -ENOMEM, -ERESTARTSYS: killed.
  */
-int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size,
+int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size, u32 rights,
 		   const struct orr_tenant *tenant)
 {
-	const struct orr_grant set = { .base = base, .size = size, .node = node };
+	const struct orr_grant set = {
+		.base = base,
+		.size = size,
+		.node = node,
+		.rights = rights,
+	};
 	struct orr_holder *spare __free(kfree) = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
 	int idx, ret;
 

@@ -20,7 +20,7 @@ struct orr_tenant {
 };
 
 /**
- * struct orr_grant - a range of VRAM that another card may write to
+ * struct orr_grant - a range of VRAM that another card may use
  */
 struct orr_grant {
 	/** @base: VRAM offset */
@@ -29,6 +29,8 @@ struct orr_grant {
 	u64 size;
 	/** @node: the other card's */
 	u32 node;
+	/** @rights: ORR_LINK_RIGHT_*, what all mappings together need */
+	u32 rights;
 	/** @users: mappings that need it; 0: nobody may use it any more */
 	unsigned int users;
 	/** @ending: @users is 0, but the slot is not free: the card still has it */
@@ -39,7 +41,7 @@ struct orr_grant {
 
 void orr_grants_init(struct orr_device *odev);
 bool orr_peer_has_grants(struct orr_device *owner, u32 node);
-int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size,
+int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size, u32 rights,
 		   const struct orr_tenant *tenant);
 void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base,
 			  const struct orr_tenant *tenant);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,
- * losses}, and what the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes. All
- * but what is foreign are read from the card at that moment. Who writes 1 to links/PORT/reset has the link
- * taken down and trained anew.
+ * losses}, and what the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes, and
+ * denied, bad_keys, refused. All but what is foreign are read from the card at that moment. Who writes 1 to
+ * links/PORT/reset has the link taken down and trained anew.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
  */
 #include <linux/kobject.h>
@@ -253,6 +253,9 @@ ORR_LINK_NUMBER(crc_errors, ORR_R_LINK_CRC_ERRORS, false, "");
 ORR_LINK_NUMBER(retries, ORR_R_LINK_RETRIES, false, "");
 ORR_LINK_NUMBER(retrains, ORR_R_LINK_RETRAINS, false, "");
 ORR_LINK_NUMBER(changes, ORR_R_LINK_CHANGES, false, "");
+ORR_LINK_NUMBER(denied, ORR_R_LINK_DENIED, false, "");
+ORR_LINK_NUMBER(bad_keys, ORR_R_LINK_BAD_KEYS, false, "");
+ORR_LINK_NUMBER(refused, ORR_R_LINK_REFUSED, false, "");
 
 static struct attribute *orr_link_attrs[] = {
 	&orr_link_state.attr,
@@ -299,6 +302,23 @@ static const struct attribute_group orr_link_newer_group = {
 	.is_visible = orr_link_newer_is_visible,
 };
 
+static struct attribute *orr_link_denial_attrs[] = {
+	&orr_link_denied.attr.attr,
+	&orr_link_bad_keys.attr.attr,
+	&orr_link_refused.attr.attr,
+	NULL,
+};
+
+static umode_t orr_link_denial_is_visible(struct kobject *kobj, struct attribute *attr, int index)
+{
+	return orr_link_reads(orr_link_device(kobj)) ? attr->mode : 0;
+}
+
+static const struct attribute_group orr_link_denial_group = {
+	.attrs = orr_link_denial_attrs,
+	.is_visible = orr_link_denial_is_visible,
+};
+
 static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
 {
 	char name[8];
@@ -308,7 +328,8 @@ static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
 	if (!port->kobj)
 		return -ENOMEM;
 	return sysfs_create_group(port->kobj, &orr_link_group) ?:
-	       sysfs_create_group(port->kobj, &orr_link_newer_group);
+	       sysfs_create_group(port->kobj, &orr_link_newer_group) ?:
+	       sysfs_create_group(port->kobj, &orr_link_denial_group);
 }
 
 /**

@@ -324,7 +324,7 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 		goto err_unlock;
 	}
 	/* For memory of a linked card this asks the owner to let us in. */
-	ret = orr_bo_use(bo, &vm->tenant);
+	ret = orr_bo_use(bo, flags, &vm->tenant);
 	if (ret)
 		goto err_unlock;
 	ret = orr_enter(odev, &idx);

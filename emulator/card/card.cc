@@ -143,7 +143,10 @@ bool Card::run_events(bool skip_idle, ModelTime limit) {
         // take.
         if (events_.unfinished() ? goes++ == kBurst : burst_-- == 0) break;
         // A core that could run goes before time that has not come yet.
-        const bool wait = core_->runnable() || (!skip_idle && waits_for_timer_or_peers());
+        // Nor does what was seen to be idle before an event say that the time after it is, too: a copy that
+        // has got an answer, asked again and waits is not to be overtaken by its own limit.
+        const bool wait = core_->runnable() ||
+                          (skip_idle ? any && core_->waits_for_timer_only() : waits_for_timer_or_peers());
         if (!events_.run_next(wait ? std::min(limit, events_.now()) : limit)) break;
         any = true;
     }

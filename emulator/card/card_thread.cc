@@ -49,8 +49,11 @@ class IdleTimer {
             return true;
         }
         const Clock::time_point host_now = Clock::now();
-        if (!armed_) {
+        // Another timer is looked at anew, and so is one that somebody waits beside now, or no longer.
+        if (!armed_ || timer_ != core.timer() || congested_ != congested) {
             armed_ = true;
+            timer_ = core.timer();
+            congested_ = congested;
             const ModelTime left = core.timer() > now ? core.timer() - now : 0;
             const std::chrono::nanoseconds ns(left / kPsPerNs);
             due_ = host_now + (congested ? ns : std::min(ns, kLongest));
@@ -69,6 +72,8 @@ class IdleTimer {
   private:
     static constexpr std::chrono::nanoseconds kLongest = std::chrono::milliseconds(10);
     bool armed_ = false;
+    bool congested_ = false;
+    ModelTime timer_ = 0;
     Clock::time_point due_{};
 };
 

@@ -112,6 +112,52 @@ TEST_F(LinkedCards, KnowEachOther) {
     EXPECT_NE(a_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
 }
 
+// The reader runs free, and all that it could do by itself is to go on to its timer: no answer says that it
+// may do that, as long as others are awaited.
+TEST_F(LinkedCards, ATimerDoesNotOvertakeACopyThatAwaitsAnswers) {
+    constexpr std::uint64_t kBytes = 1 << 20, kFrom = 0x4000'0000, kTo = 0x5000'0000, kTag = 5;
+    constexpr std::uint64_t kLimitNs = 20'000'000'000;
+    b_->write32(kLink + ORR_R_LINK_GRANT_RIGHTS, ORR_LINK_RIGHT_READ);
+    grant(*b_, kGranted, kBytes);
+    for (std::uint64_t at = 0; at < kBytes; at += ORR_PAGE_SIZE) {
+        a_->map_page(kAsid, kFrom + at, kGranted + at, ORR_PTE_READ | of_node(2));
+        a_->map_page(kAsid, kTo + at, kGranted + at, kRw);
+    }
+    a_->run(a_->set_root(kAsid));
+    for (std::uint64_t i = 0; i < kBytes / 8; ++i)
+        std::memcpy(b_->card().vram().data() + kGranted + 8 * i, &i, 8);
+    orr_desc_copy copy{};
+    copy.op = ORR_DESC_COPY;
+    copy.asid = kAsid;
+    copy.src = kFrom;
+    copy.dst = kTo;
+    copy.row_bytes = kBytes;
+    copy.rows = 1;
+    std::array<std::uint64_t, 8> words;
+    std::memcpy(words.data(), &copy, sizeof words);
+    std::vector<script_op> script;
+    for (unsigned i = 0; i < 8; ++i)
+        script.push_back(CardRig::write(SOC_ENGINE(0) + 8 * i, words[i]));
+    script.push_back(CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_START, kTag));
+    script.push_back({OP_SLEEP, 0, kLimitNs, 0});
+    script.push_back(CardRig::read(SOC_DONE_POP));
+    script.push_back(CardRig::read(SOC_DONE_STATUS));
+    script.push_back(CardRig::read(SOC_TIME));
+    std::thread reader([this] { a_->card().run(); });
+    while (!a_->card().running())
+        std::this_thread::yield();
+    a_->start(script);
+    while (a_->results(script.size()).back().result == 0)
+        b_->card().step();
+    a_->card().request_stop();
+    reader.join();
+    const auto ops = a_->results(script.size());
+    EXPECT_EQ(ops[script.size() - 3].result, kTag);
+    EXPECT_EQ(ops[script.size() - 2].result, ORR_DONE_OK);
+    EXPECT_EQ(std::memcmp(a_->card().vram().data() + kGranted, b_->card().vram().data() + kGranted, kBytes),
+              0);
+}
+
 // Sends word 0 of a note; what became of it.
 std::uint32_t send_note(CardRig& from, std::uint32_t port, std::uint32_t word) {
     const std::uint32_t sent = from.read32(ORR_R_NOTE_SENT);

@@ -1,6 +1,7 @@
 // The grants of a card, which are few, and those who want them: for a VM of two cards that are linked.
 #include <gtest/gtest.h>
 #include <orrery/hw/bar0.h>
+#include <orrery/hw/mmu.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -177,6 +178,47 @@ TEST_F(Grants, StayAsLongAsOneProcessNeedsThem) {
     ASSERT_EQ(unmap(fd(0), vm_[0], kVa, 4 * kMiB), 0);
     EXPECT_EQ(theirs.words()[0], 7u);
     EXPECT_EQ(map_it(fd(0), vm_[0]), 0) << "the slot is free again";
+}
+
+// What a mapping of another card's memory may do is what its own flags say, whatever its grant allows others;
+// and a range that goes while it is read ends the reader, and nobody else.
+TEST_F(Grants, AMappingIsReadAsItsFlagsSay) {
+    constexpr std::uint64_t kSize = 4 * kMiB, kWritten = 2 * kVa, kMine = 3 * kVa;
+    Buffer theirs, mine;
+    ASSERT_EQ(make_buffer(fd(1), vm_[1], kVa, kSize, ORR_BO_VRAM, theirs), 0);
+    ASSERT_EQ(make_buffer(fd(0), vm_[0], kMine, kSize, ORR_BO_VRAM, mine), 0);
+    for (std::uint64_t i = 0; i < kSize / 8; i += 512)
+        theirs.words()[i] = i + 1;
+    File dma_buf;
+    ASSERT_EQ(export_bo(fd(1), theirs.handle, dma_buf), 0);
+    std::uint32_t handle = 0;
+    ASSERT_EQ(import_bo(fd(0), dma_buf.get(), handle), 0);
+    std::uint64_t ring_va = kRingVa;
+    const auto fault_of = [&](std::uint64_t from) {
+        Queue reader(fd(0), vm_[0], ring_va += kMiB);
+        EXPECT_EQ(reader.error(), 0);
+        drm_orr_queue_wait out{};
+        EXPECT_EQ(reader.run(std::vector{copy(from, kMine, kSize)}, out), 0);
+        EXPECT_TRUE(out.error == 0 || out.error == ORR_QERR_FAULT) << out.error;
+        return out.error == 0 ? std::uint64_t{ORR_FAULT_NONE} : out.error_detail;
+    };
+    ASSERT_EQ(map(fd(0), vm_[0], handle, kWritten, kSize, ORR_BIND_WRITE), 0);
+    EXPECT_EQ(fault_of(kWritten), std::uint64_t{ORR_FAULT_PERMISSION});
+    ASSERT_EQ(map(fd(0), vm_[0], handle, kVa, kSize, ORR_BIND_READ), 0);
+    EXPECT_EQ(fault_of(kVa), std::uint64_t{ORR_FAULT_NONE});
+    for (std::uint64_t i = 0; i < kSize / 8; i += 512)
+        ASSERT_EQ(mine.words()[i], i + 1);
+    EXPECT_EQ(fault_of(kWritten), std::uint64_t{ORR_FAULT_PERMISSION});
+    Queue reader(fd(0), vm_[0], kRingVa);
+    ASSERT_EQ(reader.error(), 0);
+    const std::uint64_t last = reader.submit(std::vector(32, copy(kVa, kMine, kSize)));
+    ASSERT_EQ(unmap(fd(0), vm_[0], kWritten, kSize), 0);
+    ASSERT_EQ(unmap(fd(0), vm_[0], kVa, kSize), 0);
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(wait(fd(0), reader.number(), last, 60, out), 0);
+    EXPECT_TRUE(out.completed == last || out.error == ORR_QERR_FAULT) << out.error;
+    ASSERT_EQ(map(fd(0), vm_[0], handle, kVa, kSize, ORR_BIND_READ), 0);
+    EXPECT_EQ(fault_of(kVa), std::uint64_t{ORR_FAULT_NONE});
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
  *  - After a reset or removal of the card ioctls give -ENODEV, mapped doorbells and VRAM become
  *    private zero pages that lead nowhere (no SIGBUS), and waits end with -ENODEV.
  *  - dma-buf: DRM_IOCTL_PRIME_*. A VRAM BO of a card can be imported on a card that is linked to it;
- *    binding it makes peer entries (write and signal only) and grants the range to that card.
- *    A mapping of what a card held before its driver was bound anew leads nowhere.
+ *    binding it makes peer entries (write and signal; since 1.7 copies read, too) and grants the range
+ *    to that card. A mapping of what a card held before its driver was bound anew leads nowhere.
  *    Importing it on a card without a link: -EXDEV.
  */
 #ifndef _UAPI_DRM_ORRERY_ACCEL_H_
@@ -85,6 +85,11 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_HOST_ATOMICS (1u << 2)
 /* Its model time keeps step with that of the cards that it is linked to. A driver before 1.6 does not say. */
 #define ORR_FEATURE_IN_STEP (1u << 3)
+/*
+ * Copies read memory of other cards that say so too, where it is mapped with ORR_BIND_READ. A driver
+ * before 1.7 does not say.
+ */
+#define ORR_FEATURE_PEER_READS (1u << 4)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
