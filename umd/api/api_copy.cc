@@ -35,7 +35,7 @@ Status copy_on(Runtime& runtime, std::optional<int> device, Run&& run) {
 
 Status copy_now(Runtime& runtime, const Result<Transfer>& transfer) {
     if (!transfer) return std::unexpected(transfer.error());
-    return copy_on(runtime, executing_device(*transfer),
+    return copy_on(runtime, executing_device(runtime, *transfer),
                    [&](const auto& stream) { return copy_async(runtime, *transfer, stream); });
 }
 
@@ -152,7 +152,7 @@ orrError_t orrMemcpy3DAsync(const orrMemcpy3DParams* params, orrStream_t stream)
 orrError_t orrMemcpyND(const orrMemcpyNDParams* params) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(copy, check_box_copy(runtime, params));
-        return copy_on(runtime, executing_device(copy->transfer),
+        return copy_on(runtime, executing_device(runtime, copy->transfer),
                        [&](const auto& stream) { return copy_box_async(runtime, *copy, stream); });
     });
 }

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Mem
     ORR_TRY(reserved, memory.reserve(device, winsys, card->vram_size));
     // The last that can fail: another try makes nothing twice.
     ORR_TRY(made, winsys.create_vm(quota));
-    memory.attach(device);
+    memory.attach(device, (card->features & ORR_FEATURE_PEER_READS) != 0);
     return std::unique_ptr<Context>(new Context(device, winsys, memory, fleet, *card));
 }
 

@@ -36,11 +36,13 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_PAGE_RANGE:
             return "to a page that is neither card memory nor mapped for DMA";
         case ORR_FAULT_PEER_READ:
-            return "reading another card's memory (a link only carries writes and signals)";
+            return "reading another card's memory (only copies do that; copy it here first)";
         case ORR_FAULT_PEER_DOWN:
             return "over a link that is down";
         case ORR_FAULT_PEER_DENIED:
             return "to memory that its owner has not opened to this card";
+        case ORR_FAULT_PEER_KEY:
+            return "to memory that its owner has opened to this card with another key (was it bound anew?)";
         case ORR_FAULT_MISALIGNED:
             return "with wrong alignment";
         case ORR_FAULT_PEER_BUSY:
@@ -403,7 +405,8 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         case ORR_QERR_FAULT: {
             const bool of_peer =
                 state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_PEER_DENIED ||
-                state.error_detail == ORR_FAULT_NO_ROUTE || state.error_detail == ORR_FAULT_PEER_BUSY;
+                state.error_detail == ORR_FAULT_NO_ROUTE || state.error_detail == ORR_FAULT_PEER_BUSY ||
+                state.error_detail == ORR_FAULT_PEER_KEY;
             return {of_peer ? orrErrorPeerAccess : orrErrorIllegalAddress,
                     fmt::format("{} accessed {:#x} {}{}: {}{}{}", who, state.error_address,
                                 why_refused(state, note, context), faulting_code(state, note, context),

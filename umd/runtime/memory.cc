@@ -64,9 +64,10 @@ Status Memory::reserve(int device, Device& winsys, std::uint64_t vram_bytes) {
     return {};
 }
 
-void Memory::attach(int device) {
+void Memory::attach(int device, bool reads_peers) {
     const std::lock_guard changing(changes_);
     cards_.at(device).attached = true;
+    cards_.at(device).reads_peers = reads_peers;
     for (const auto& [pointer, allocation] : allocations_) {
         if (allocation.device == kHost) offer(*allocation.block, device, kReadWrite);
     }

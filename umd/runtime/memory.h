@@ -68,7 +68,7 @@ class Memory {
     // Reserves the card's range of addresses; nothing when called again.
     Status reserve(int device, Device& winsys, std::uint64_t vram_bytes);
     // The card has its address space now: lets it see all pinned memory of before and later.
-    void attach(int device);
+    void attach(int device, bool reads_peers);
 
     // own: in a buffer that holds nothing else, whatever its size.
     Result<std::uint64_t> allocate_device(int device, std::uint64_t bytes, bool own = false);
@@ -103,6 +103,8 @@ class Memory {
     bool peer_enabled(int device, int peer) const;
     // nullopt: it can. Otherwise why `device` cannot write to this allocation of another card.
     std::optional<Error> peer_refusal(int device, const Allocation& allocation) const;
+    // The same of reading it.
+    std::optional<Error> peer_read_refusal(int device, const Allocation& allocation) const;
     // nullopt: it can. Otherwise why `device` does not see this pinned memory.
     std::optional<Error> host_refusal(int device, const Allocation& allocation) const;
     // Whether a byte of [va, va + bytes) is a card's address, also when nothing is allocated there.
@@ -143,7 +145,8 @@ class Memory {
         RangeAllocator addresses;
         std::list<Slab> slabs;         // of its memory
         std::list<Slab> pinned_slabs;  // of create_pinned()
-        std::set<int> may_write;       // peers whose memory this card may write
+        std::set<int> may_write;       // peers whose memory this card may write, and read if both do that
+        bool reads_peers = false;
         bool keeps_changes = false;
         std::vector<HeapChange> changes;
     };
@@ -159,6 +162,9 @@ class Memory {
     Block* release(const Allocation& allocation);
     Block* release_from(std::list<Slab>& slabs, const Allocation& allocation, std::uint64_t alignment);
     void share_with_writers(Block& block);
+    // ORR_BIND_*; with changes_ or mutex_ held.
+    std::uint32_t peer_rights(int device, int peer) const;
+    bool reads_peer(int device, int peer) const;
     Status share(Block& block, int device, std::uint32_t flags);
     // As share(), but a failure is kept for those who then use the memory on that card.
     void offer(Block& block, int device, std::uint32_t flags);

@@ -28,7 +28,7 @@ void Memory::offer(Block& block, int device, std::uint32_t flags) {
 // the same. Who copies to it over the link learns the reason.
 void Memory::share_with_writers(Block& block) {
     for (const auto& [number, card] : cards_) {
-        if (card.may_write.contains(block.device)) offer(block, number, ORR_BIND_WRITE);
+        if (card.may_write.contains(block.device)) offer(block, number, peer_rights(number, block.device));
     }
 }
 
@@ -45,7 +45,7 @@ Status Memory::enable_peer(int device, int peer) {
     for (const auto& slab : cards_.at(peer).slabs)
         blocks.insert(slab.block);
     for (Block* block : blocks) {
-        offer(*block, device, ORR_BIND_WRITE);
+        offer(*block, device, peer_rights(device, peer));
         const auto refused = block->refused.find(device);
         if (refused != block->refused.end() && refused->second.code == orrErrorPeerAccess)
             return std::unexpected(refused->second);
@@ -53,6 +53,14 @@ Status Memory::enable_peer(int device, int peer) {
     const std::lock_guard lock(mutex_);
     card.may_write.insert(peer);
     return {};
+}
+
+bool Memory::reads_peer(int device, int peer) const {
+    return cards_.at(device).reads_peers && cards_.at(peer).reads_peers;
+}
+
+std::uint32_t Memory::peer_rights(int device, int peer) const {
+    return ORR_BIND_WRITE | (reads_peer(device, peer) ? ORR_BIND_READ : 0);
 }
 
 bool Memory::peer_enabled(int device, int peer) const {
@@ -68,21 +76,35 @@ std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocati
     if (allocation.variable != Allocation::Variable::kNone) {
         return Error{
             orrErrorPeerAccess,
-            fmt::format("{:#x} is a variable of a module on device {}, which no other card writes: "
+            fmt::format("{:#x} is a variable of a module on device {}, which no other card uses: "
                         "copy to memory of orrMalloc there, and on from it in a stream of that device",
                         allocation.va, block.device)};
     }
     const auto refused = block.refused.find(device);
     if (refused != block.refused.end()) {
-        return Error{
-            orrErrorPeerAccess,
-            fmt::format("device {} may write to memory of device {}, but not to the allocation at {:#x}: {}",
-                        device, block.device, allocation.va, refused->second.text)};
+        return Error{orrErrorPeerAccess,
+                     fmt::format("device {} may use memory of device {}, but not the allocation at {:#x}: {}",
+                                 device, block.device, allocation.va, refused->second.text)};
     }
     return Error{orrErrorPeerAccess,
-                 fmt::format("device {} may not write to memory of device {}: call orrSetDevice({}) and "
+                 fmt::format("device {} may not use memory of device {}: call orrSetDevice({}) and "
                              "orrDeviceEnablePeerAccess({}, 0) first",
                              device, block.device, device, block.device)};
+}
+
+std::optional<Error> Memory::peer_read_refusal(int device, const Allocation& allocation) const {
+    if (allocation.device == device) return std::nullopt;
+    {
+        const std::shared_lock lock(mutex_);
+        if (!reads_peer(device, allocation.device)) {
+            return Error{
+                orrErrorPeerAccess,
+                fmt::format("the source is on device {}, the stream on device {}: a link of these cards "
+                            "carries only writes, so use a stream of the source's device",
+                            allocation.device, device)};
+        }
+    }
+    return peer_refusal(device, allocation);
 }
 
 std::optional<Error> Memory::host_refusal(int device, const Allocation& allocation) const {

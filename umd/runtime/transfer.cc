@@ -247,6 +247,9 @@ Status reachable(Runtime& runtime, const Reduction& reduction, int device) {
         if (!on_card(*memory)) {
             if (auto refused = runtime.memory().host_refusal(device, **memory))
                 return std::unexpected(*refused);
+        } else if ((*memory)->device != device && memory == &transfer.src_memory) {
+            if (auto refused = runtime.memory().peer_read_refusal(device, **memory))
+                return std::unexpected(*refused);
         } else if ((*memory)->device != device) {
             return fail(
                 orrErrorPeerAccess,
@@ -258,10 +261,18 @@ Status reachable(Runtime& runtime, const Reduction& reduction, int device) {
     return {};
 }
 
-std::optional<int> executing_device(const Transfer& transfer) {
-    if (on_card(transfer.src_memory)) return transfer.src_memory->device;
-    if (on_card(transfer.dst_memory)) return transfer.dst_memory->device;
-    return std::nullopt;
+std::optional<int> executing_device(Runtime& runtime, const Transfer& transfer) {
+    if (!on_card(transfer.src_memory))
+        return on_card(transfer.dst_memory) ? std::optional(transfer.dst_memory->device) : std::nullopt;
+    const int src = transfer.src_memory->device;
+    if (on_card(transfer.dst_memory) && transfer.dst_memory->device != src) {
+        const int dst = transfer.dst_memory->device;
+        const Memory& memory = runtime.memory();
+        if (memory.peer_refusal(src, *transfer.dst_memory) &&
+            !memory.peer_read_refusal(dst, *transfer.src_memory))
+            return dst;
+    }
+    return src;
 }
 
 Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
@@ -275,14 +286,11 @@ Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
 }
 
 Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& transfer, int device) {
-    if (on_card(transfer.src_memory) && transfer.src_memory->device != device) {
-        return fail(
-            orrErrorPeerAccess,
-            "the source is on device {}, the stream on device {}: a link carries only writes, so use a "
-            "stream of the source's device",
-            transfer.src_memory->device, device);
-    }
     ORR_TRY(peers, peers_written(runtime, device, transfer.dst_memory));
+    if (on_card(transfer.src_memory) && transfer.src_memory->device != device) {
+        if (auto refused = runtime.memory().peer_read_refusal(device, *transfer.src_memory))
+            return std::unexpected(*refused);
+    }
     for (const auto* memory : {&transfer.src_memory, &transfer.dst_memory}) {
         if (!*memory || on_card(*memory)) continue;
         if (auto refused = runtime.memory().host_refusal(device, **memory)) return std::unexpected(*refused);

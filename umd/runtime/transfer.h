@@ -72,7 +72,8 @@ std::optional<int> executing_device(const Reduction& reduction);
 Status reachable(Runtime& runtime, const Reduction& reduction, int device);
 
 // The device that executes it: the source's card, else the destination's; nothing if no card is involved.
-std::optional<int> executing_device(const Transfer& transfer);
+// Between two cards the destination's, if only that one may use the other's memory.
+std::optional<int> executing_device(Runtime& runtime, const Transfer& transfer);
 // In the stream's order; see orrMemcpyAsync for when it returns.
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream);
 Status copy_box_async(Runtime& runtime, const BoxCopy& copy, const std::shared_ptr<Stream>& stream);

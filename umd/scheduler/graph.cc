@@ -22,7 +22,7 @@ std::uint32_t next_serial() {
 // Of a copy between memory that cards use, without its packet; of nothing: one that does nothing.
 Result<GraphNode> node_of_copy(Runtime& runtime, const Transfer& transfer, std::optional<int> device) {
     GraphNode node;
-    node.device = device.value_or(executing_device(transfer).value_or(current_device()));
+    node.device = device.value_or(executing_device(runtime, transfer).value_or(current_device()));
     ORR_TRY(peers, check_reach(runtime, transfer, node.device));
     ORR_TRY(context, runtime.context(node.device));
     if (transfer.bytes == 0) return node;

@@ -177,7 +177,8 @@ class FakeDevice final : public Device {
         query.counters = 4;
         query.features = (card_.checks_memory ? ORR_FEATURE_TELL : 0) |
                          (card_.host_atomics ? ORR_FEATURE_HOST_ATOMICS : 0) |
-                         (card_.in_step ? ORR_FEATURE_IN_STEP : 0);
+                         (card_.in_step ? ORR_FEATURE_IN_STEP : 0) |
+                         (card_.peer_reads ? ORR_FEATURE_PEER_READS : 0);
         card_.sku_name.copy(reinterpret_cast<char*>(query.sku_name), sizeof query.sku_name);
         card_.vector_isa.copy(reinterpret_cast<char*>(query.vector_isa), sizeof query.vector_isa);
         return query;

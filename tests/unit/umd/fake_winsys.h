@@ -164,6 +164,7 @@ class FakeCard {
     std::uint32_t driver_version = ORR_MAKE_VERSION(1, 4, 3);
     bool host_atomics = true;
     bool in_step = false;
+    bool peer_reads = false;
     std::vector<orr_desc_tell> told;
     int live_pages = 0;
     std::uint32_t grants = 0;

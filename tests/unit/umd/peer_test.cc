@@ -36,7 +36,7 @@ TEST(Peer, CopiesPushAfterAccessIsEnabled) {
     EXPECT_EQ(byte, 0x42);
     ASSERT_OK(orrMemcpy(&byte, at(later, (1 << 20) + 4095), 1, orrMemcpyDefault));
     EXPECT_EQ(byte, 0x42);
-    // The other direction was not enabled, and a pull is refused in any case.
+    // The other direction was not enabled, and these cards do not read each other.
     EXPECT_FAIL(orrMemcpy(source, before, 4096, orrMemcpyDefault), orrErrorPeerAccess,
                 "EnablePeerAccess(0, 0)");
     orrStream_t stream = nullptr;
@@ -46,6 +46,34 @@ TEST(Peer, CopiesPushAfterAccessIsEnabled) {
                 "only writes");
     ASSERT_OK(orrStreamDestroy(stream));
     for (void* memory : {before, source, later})
+        ASSERT_OK(orrFree(memory));
+}
+
+TEST(Peer, CardsThatReadEachOther) {
+    FakeSystem system(2);
+    for (std::size_t card = 0; card < 2; ++card)
+        system.card(card).peer_reads = true;
+    void* mine = malloc_on(0, 4096);
+    void* theirs = malloc_on(1, 4096);
+    ASSERT_OK(orrMemset(theirs, 0x42, 4096));
+    orrStream_t stream = nullptr;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    EXPECT_FAIL(orrMemcpyAsync(mine, theirs, 64, orrMemcpyDefault, stream), orrErrorPeerAccess,
+                "orrDeviceEnablePeerAccess(1, 0)");
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
+    ASSERT_OK(orrMemcpyAsync(mine, theirs, 4096, orrMemcpyDefault, stream));
+    ASSERT_OK(orrStreamSynchronize(stream));
+    std::uint8_t byte = 0;
+    ASSERT_OK(orrMemcpy(&byte, at(mine, 4095), 1, orrMemcpyDefault));
+    EXPECT_EQ(byte, 0x42);
+    // Device 1 may not write there, so device 0 reads.
+    ASSERT_OK(orrMemset(theirs, 0x43, 4096));
+    ASSERT_OK(orrMemcpy(mine, theirs, 4096, orrMemcpyDeviceToDevice));
+    ASSERT_OK(orrMemcpy(&byte, at(mine, 4095), 1, orrMemcpyDefault));
+    EXPECT_EQ(byte, 0x43);
+    ASSERT_OK(orrStreamDestroy(stream));
+    for (void* memory : {mine, theirs})
         ASSERT_OK(orrFree(memory));
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "tests/vm/umd/helpers.h"
@@ -60,6 +61,52 @@ TEST_F(TwoCards, PeerCopiesKeepEveryByteInBothDirections) {
             ASSERT_EQ(back[i], 0xee) << "behind the copy";
     }
     for (void* m : memory)
+        ASSERT_OK(orrFree(m));
+}
+
+// In streams of the destination's card, which reads; while the other card writes the other way, and in rows.
+TEST_F(TwoCards, ACardReadsAnothersMemory) {
+    constexpr std::size_t kSize = (2 << 20) + 77;
+    void* memory[2] = {malloc_on(0, kSize), malloc_on(1, kSize)};
+    void* other[2] = {malloc_on(0, kSize), malloc_on(1, kSize)};
+    enable(0, 1);
+    std::vector<std::uint8_t> back(kSize);
+    std::mt19937 random(6);
+    for (int round = 0; round < 8; ++round) {
+        const std::size_t bytes = round == 0 ? kSize : 1 + random() % kSize;
+        const std::size_t a = random() % (kSize - bytes + 1), b = random() % (kSize - bytes + 1);
+        const auto data = random_bytes(bytes, static_cast<std::uint32_t>(round));
+        ASSERT_OK(orrMemset(memory[0], 0xee, kSize));
+        ASSERT_OK(orrMemset(other[0], round, kSize));
+        ASSERT_OK(orrMemcpy(at(memory[1], a), data.data(), bytes, orrMemcpyHostToDevice));
+        orrStream_t second = nullptr;
+        ASSERT_OK(orrSetDevice(0));
+        ASSERT_OK(orrStreamCreate(&second, 0));
+        ASSERT_OK(orrMemcpyAsync(other[1], other[0], kSize, orrMemcpyDefault, second));
+        ASSERT_OK(
+            orrMemcpyAsync(at(memory[0], b), at(memory[1], a), bytes, orrMemcpyDeviceToDevice, stream_[0]));
+        ASSERT_OK(orrStreamSynchronize(stream_[0]));
+        ASSERT_OK(orrStreamSynchronize(second));
+        ASSERT_OK(orrStreamDestroy(second));
+        ASSERT_OK(orrMemcpy(back.data(), memory[0], kSize, orrMemcpyDeviceToHost));
+        ASSERT_EQ(std::memcmp(back.data() + b, data.data(), bytes), 0) << round;
+        ASSERT_TRUE(std::all_of(back.begin(), back.begin() + static_cast<std::ptrdiff_t>(b),
+                                [](std::uint8_t byte) { return byte == 0xee; }));
+        ASSERT_TRUE(std::all_of(back.begin() + static_cast<std::ptrdiff_t>(b + bytes), back.end(),
+                                [](std::uint8_t byte) { return byte == 0xee; }));
+        ASSERT_OK(orrMemcpy(back.data(), other[1], kSize, orrMemcpyDeviceToHost));
+        ASSERT_TRUE(std::ranges::all_of(
+            back, [&](std::uint8_t byte) { return byte == static_cast<std::uint8_t>(round); }));
+    }
+    // Nobody has to say whose stream: card 1 may not write here, but card 0 may read there.
+    ASSERT_OK(orrMemset(memory[1], 0x31, 4096));
+    ASSERT_OK(orrMemcpy(memory[0], memory[1], 4096, orrMemcpyDeviceToDevice));
+    ASSERT_OK(orrMemcpy(back.data(), memory[0], 4096, orrMemcpyDeviceToHost));
+    EXPECT_EQ(back[4095], 0x31);
+    // And it may not read there.
+    EXPECT_FAIL(orrMemcpyAsync(memory[1], memory[0], 64, orrMemcpyDefault, stream_[1]), orrErrorPeerAccess,
+                "orrDeviceEnablePeerAccess(0, 0)");
+    for (void* m : {memory[0], memory[1], other[0], other[1]})
         ASSERT_OK(orrFree(m));
 }
 

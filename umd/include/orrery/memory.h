@@ -25,7 +25,7 @@ typedef enum orrMemcpyKind {
     orrMemcpyHostToHost = 0,
     orrMemcpyHostToDevice = 1,
     orrMemcpyDeviceToHost = 2,
-    orrMemcpyDeviceToDevice = 3, /**< on one device, or to a peer (needs orrDeviceEnablePeerAccess) */
+    orrMemcpyDeviceToDevice = 3, /**< on one device, or to or from a peer (needs orrDeviceEnablePeerAccess) */
     orrMemcpyDefault = 4,        /**< found out from the addresses */
 } orrMemcpyKind;
 
