@@ -110,7 +110,7 @@ TEST(Peer, GrantsThatRunOutCostOnlyTheRestPeerAccess) {
         memory.push_back(malloc_on(1, 2 << 20));
     EXPECT_OK(orrMemcpy(memory[1], source, 64, orrMemcpyDefault));
     EXPECT_FAIL(orrMemcpy(memory[2], source, 64, orrMemcpyDefault), orrErrorPeerAccess,
-                "but not to the allocation");
+                "but not the allocation");
     EXPECT_OK(orrMemset(memory[2], 1, 64)) << "its own card uses it all the same";
     for (void* m : memory)
         ASSERT_OK(orrFree(m));
