@@ -286,6 +286,9 @@ void RunAhead::forget_done() {
     for (const auto& job : jobs_) {
         if (job->state.load(std::memory_order_relaxed) != State::kNone && !job->in_play)
             oldest = std::min(oldest, job->since);
+        // A stretch that is posted meanwhile may read what stood there before.
+        if (job->writes && job->write.load(std::memory_order_acquire) != Write::kNone)
+            oldest = std::min(oldest, job->write_serial);
     }
     const auto first = std::ranges::find_if(done_, [&](const Done& done) { return done.serial >= oldest; });
     // Not one by one, as the others have to be moved.
