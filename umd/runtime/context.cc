@@ -81,9 +81,10 @@ void Context::shutdown() {
     worn_signal_streams_.clear();
 }
 
-void Context::ask() {
+std::optional<Error> Context::ask() {
     const auto answer = winsys_.query();
     if (!answer && answer.error().code == orrErrorDeviceLost) lose(answer.error());
+    return loss();
 }
 
 std::optional<std::uint64_t> Context::way_to(const Context& peer) const {

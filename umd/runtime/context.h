@@ -55,8 +55,8 @@ class Context {
     Error lose(const Error& cause) { return loss_.end(cause); }
     std::optional<Error> loss() const { return loss_.error(); }
     bool lost() const { return loss_.ended(); }
-    // Asks the driver whether it is.
-    void ask();
+    // Asks the driver whether it is: loss().
+    std::optional<Error> ask();
     // The way to it, over links that are up: a number that is another one when something on it may have been
     // lost in between. 0: the driver does not say.
     std::optional<std::uint64_t> way_to(const Context& peer) const;

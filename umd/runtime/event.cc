@@ -156,8 +156,7 @@ Result<SemaphorePoint> bring_over_link(Context& source, std::uint64_t semaphore,
     auto found = stream->relay(source.device(), [&] { return make_relay(source, target); });
     if (!found) {
         // A card that has just died has no links; the driver may not have noticed yet.
-        source.ask();
-        const auto loss = source.loss();
+        const auto loss = source.ask();
         if (!loss) return std::unexpected(found.error());
         return fail(loss->code, "the event will never come, as the card of {} is gone: {}", who, loss->text);
     }

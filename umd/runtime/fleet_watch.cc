@@ -60,7 +60,7 @@ void Fleet::look_at_cards(const std::vector<std::shared_ptr<Stream>>& all) {
         if (one != all.end())
             (void)(*one)->ask();
         else if (!context->lost())
-            context->ask();
+            (void)context->ask();
         const auto loss = context->loss();
         if (!loss) continue;
         for (const auto& stream : all) {

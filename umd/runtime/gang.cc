@@ -23,6 +23,12 @@ constexpr std::uint32_t kPlaces = kPage / kPlaceBytes;
 constexpr std::uint64_t kNotGiven = ~std::uint64_t{0};
 constexpr std::uint64_t kMemberPackets = 2;  // GANG and dispatch
 
+// Cards that no way joins: one that has just died has no links, and the driver may not have noticed yet.
+std::optional<Error> loss_of_either(Context& one, Context& other) {
+    if (auto loss = one.ask()) return loss;
+    return other.ask();
+}
+
 }  // namespace
 
 Result<Gangs::Boards*> Gangs::make_boards(const std::vector<Context*>& cards) {
@@ -137,11 +143,7 @@ Status Gangs::launch(std::vector<GangPart> parts) {
     for (Context* card : cards) {
         for (Context* peer : cards) {
             if (card == peer || card->way_to(*peer)) continue;
-            // A card that has just died has no links; the driver may not have noticed yet.
-            for (Context* end : {card, peer}) {
-                end->ask();
-                if (const auto loss = end->loss()) return std::unexpected(*loss);
-            }
+            if (auto loss = loss_of_either(*card, *peer)) return std::unexpected(*loss);
             return fail(orrErrorPeerAccess,
                         "no way over links that are up joins devices {} and {}: the parts of a launch over "
                         "several devices "
@@ -294,10 +296,7 @@ Error Gangs::not_together(const Gang& gang, std::uint64_t detail) {
         for (const Member& other : gang.members) {
             Context& to = other.stream->context();
             if (&from == &to || from.way_to(to)) continue;
-            for (Context* card : {&from, &to}) {
-                card->ask();
-                if (const auto loss = card->loss()) return *loss;
-            }
+            if (auto loss = loss_of_either(from, to)) return *loss;
             return {orrErrorPeerAccess,
                     fmt::format("the link between devices {} and {} went down before a launch over both "
                                 "could start (orrery-smi shows links)",

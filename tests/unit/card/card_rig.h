@@ -2,6 +2,8 @@
 // (script.h).
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -101,6 +103,15 @@ class CardRig {
     static std::vector<script_op> signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value) {
         return {write(SOC_SEM_ASID, asid), write(SOC_SEM_VA, va), write(SOC_SEM_SIGNAL, value),
                 read(SOC_SEM_STATUS)};
+    }
+    // Gives an engine's port a descriptor of 64 bytes, and starts it.
+    template <class Descriptor>
+    static std::vector<script_op> start_job(unsigned port, const Descriptor& descriptor, std::uint32_t tag) {
+        std::vector<script_op> script;
+        for (const std::uint64_t word : std::bit_cast<std::array<std::uint64_t, 8>>(descriptor))
+            script.push_back(write(SOC_ENGINE(port) + SOC_ENGINE_DESC + 8 * script.size(), word));
+        script.push_back(write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
+        return script;
     }
     std::uint64_t soc(std::uint64_t offset) { return run({read(offset)})[0].result; }
 

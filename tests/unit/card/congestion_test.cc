@@ -49,13 +49,7 @@ class Congested : public testing::Test {
         copy.dst = to;
         copy.row_bytes = bytes;
         copy.rows = 1;
-        std::array<std::uint64_t, 8> words;
-        std::memcpy(words.data(), &copy, sizeof words);
-        std::vector<script_op> ops;
-        for (unsigned i = 0; i < 8; ++i)
-            ops.push_back(CardRig::write(SOC_ENGINE(port) + 8 * i, words[i]));
-        ops.push_back(CardRig::write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
-        return ops;
+        return CardRig::start_job(port, copy, tag);
     }
     std::vector<script_op> run(const std::vector<script_op>& ops) { return rig_->run(ops); }
     // {pop, status}

@@ -72,12 +72,7 @@ std::vector<std::uint64_t> history(unsigned chunk_of_steps) {
     fill.dst = 0x1000;
     fill.row_bytes = 4096;
     fill.rows = 1;
-    std::array<std::uint64_t, 8> words;
-    std::memcpy(words.data(), &fill, sizeof words);
-    std::vector<script_op> script;
-    for (unsigned i = 0; i < 8; ++i)
-        script.push_back(CardRig::write(SOC_ENGINE(0) + 8 * i, words[i]));
-    script.push_back(CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_START, 1));
+    std::vector<script_op> script = CardRig::start_job(0, fill, 1);
     script.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
     script.push_back(CardRig::read(SOC_DONE_POP));
     script.push_back(CardRig::read(SOC_DONE_END_PS));

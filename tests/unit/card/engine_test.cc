@@ -27,17 +27,6 @@ class Engines : public testing::Test {
     static script_op read(std::uint64_t reg) { return CardRig::read(reg); }
     static script_op write(std::uint64_t reg, std::uint64_t value) { return CardRig::write(reg, value); }
 
-    template <class Descriptor>
-    static std::vector<script_op> start_ops(unsigned port, const Descriptor& descriptor, std::uint32_t tag) {
-        std::array<std::uint64_t, 8> words;
-        std::memcpy(words.data(), &descriptor, sizeof words);
-        std::vector<script_op> script;
-        for (unsigned i = 0; i < 8; ++i) {
-            script.push_back(write(SOC_ENGINE(port) + SOC_ENGINE_DESC + 8 * i, words[i]));
-        }
-        script.push_back(write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
-        return script;
-    }
     // Starts, waits, pops: {pop, status, fault, detail, start, end, used}.
     static std::vector<script_op> pop_ops() {
         return {{OP_WAIT, 0, kLineDone, 0}, read(SOC_DONE_POP),    read(SOC_DONE_STATUS),
@@ -46,7 +35,7 @@ class Engines : public testing::Test {
     }
     template <class Descriptor>
     Completion complete(unsigned port, const Descriptor& descriptor, std::uint32_t tag) {
-        auto script = start_ops(port, descriptor, tag);
+        auto script = CardRig::start_job(port, descriptor, tag);
         std::ranges::copy(pop_ops(), std::back_inserter(script));
         return completion(rig_.run(script));
     }
@@ -139,7 +128,7 @@ TEST_F(Engines, ABusyPortIgnoresAStart) {
     constexpr std::uint64_t kBytes = 4 << 20;
     map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
     map_run(kVramVa, 0, kBytes, kRw);
-    auto script = start_ops(0, copy(kHostVa, kVramVa, kBytes), 1);
+    auto script = CardRig::start_job(0, copy(kHostVa, kVramVa, kBytes), 1);
     script.push_back(write(SOC_ENGINE(0) + SOC_ENGINE_START, 2));
     script.push_back(read(SOC_ENGINE(0) + SOC_ENGINE_BUSY));
     std::ranges::copy(pop_ops(), std::back_inserter(script));
@@ -156,7 +145,7 @@ TEST_F(Engines, AnAbortEndsADescriptorEarly) {
     constexpr std::uint64_t kBytes = 16 << 20;
     map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
     map_run(kVramVa, 0, kBytes, kRw);
-    auto script = start_ops(0, copy(kHostVa, kVramVa, kBytes), 7);
+    auto script = CardRig::start_job(0, copy(kHostVa, kVramVa, kBytes), 7);
     script.push_back(write(SOC_ENGINE(0) + SOC_ENGINE_ABORT, 1));
     std::ranges::copy(pop_ops(), std::back_inserter(script));
     const Completion done = completion(rig_.run(script));
@@ -198,7 +187,7 @@ TEST_F(Engines, APortTellsWhatItDoes) {
         return std::vector<script_op>{read(port + SOC_ENGINE_TAG), read(port + SOC_ENGINE_ACTIVE),
                                       read(SOC_TIME), read(port + SOC_ENGINE_USED_PS)};
     };
-    auto script = start_ops(2, desc, 0x77);
+    auto script = CardRig::start_job(2, desc, 0x77);
     std::ranges::copy(state(), std::back_inserter(script));
     script.push_back({OP_SLEEP, 0, 20'000'000, 0});
     std::ranges::copy(state(), std::back_inserter(script));
@@ -232,7 +221,7 @@ TEST_F(Engines, FirmwarePreemptsAndResumes) {
     map_run(kVramVa, 0x10000, 4096, kRwx);
     map_run(kVramVa + 0x1000, 0x20000, 4096, kRw);
     const orr_desc_kernel desc = load_kernel(program, 20, 1, kVramVa + 0x1000);
-    auto script = start_ops(2, desc, 0x11);
+    auto script = CardRig::start_job(2, desc, 0x11);
     script.push_back({OP_SLEEP, 0, 50'000'000, 0});
     script.push_back(write(SOC_ENGINE(2) + SOC_ENGINE_SAVE, area));
     script.push_back(write(SOC_ENGINE(2) + SOC_ENGINE_PREEMPT, SOC_PREEMPT_NOW));
@@ -283,8 +272,8 @@ TEST_F(Engines, DurationsDoNotDependOnWhatTheCoreDoes) {
     busy[4].assign(400, {OP_WRITE, ORR_VRAM_WINDOW + 0x300000, 1, 0});
     std::vector<std::array<ModelTime, 2>> durations;
     for (const auto& meanwhile : busy) {
-        auto script = start_ops(2, desc, 1);
-        std::ranges::copy(start_ops(0, copy(kHostVa, kVramVa + 0x100000, kBytes), 2),
+        auto script = CardRig::start_job(2, desc, 1);
+        std::ranges::copy(CardRig::start_job(0, copy(kHostVa, kVramVa + 0x100000, kBytes), 2),
                           std::back_inserter(script));
         std::ranges::copy(meanwhile, std::back_inserter(script));
         script.push_back({OP_SLEEP, 0, 200'000'000, 0});
@@ -335,7 +324,7 @@ TEST_F(Engines, HostMemoryThatGoesStopsACopyWithAFault) {
     constexpr std::uint64_t kBytes = 16 << 20;
     map_run(kHostVa, kRamBase, kBytes, kRw | kHostTarget);
     map_run(kVramVa, 0, kBytes, kRw);
-    rig_.start(start_ops(0, copy(kHostVa, kVramVa, kBytes), 1));
+    rig_.start(CardRig::start_job(0, copy(kHostVa, kVramVa, kBytes), 1));
     // Into the middle of it.
     for (int i = 0; i < 100'000 && rig_.counter(ORR_CTR_COPY_BYTES) < kBytes / 4; ++i)
         rig_.steps(1);
@@ -358,7 +347,7 @@ TEST_F(Engines, HostMemoryThatGoesStopsAKernelWithAFault) {
     map_run(kVramVa, 0x10000, 4096, kRwx);
     map_run(kHostVa, kRamBase, 4096, kRw | kHostTarget);
     const orr_desc_kernel desc = load_kernel(program, 100, 1, kHostVa);
-    rig_.start(start_ops(2, desc, 9));
+    rig_.start(CardRig::start_job(2, desc, 9));
     rig_.steps(500);
     EXPECT_TRUE(rig_.card().step()) << "a kernel without end is still running";
     rig_.unmap_ram();
@@ -375,7 +364,7 @@ TEST_F(Engines, HostMemoryThatGoesStopsAKernelWithAFault) {
 TEST_F(Engines, UnreadCompletionsAreBounded) {
     orr_desc_copy desc = copy(kHostVa, kVramVa, 64);
     desc.rows = 0;
-    rig_.run(start_ops(0, desc, 1));
+    rig_.run(CardRig::start_job(0, desc, 1));
     for (int i = 0; i < 50; ++i) {
         std::vector<script_op> script;
         for (unsigned n = 0; n < 100; ++n) {

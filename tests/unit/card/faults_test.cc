@@ -55,12 +55,7 @@ class FaultyCard : public testing::Test {
         desc.dst = va;
         desc.row_bytes = 4096;
         desc.rows = 1;
-        std::array<std::uint64_t, 8> words;
-        std::memcpy(words.data(), &desc, sizeof words);
-        std::vector<script_op> script;
-        for (unsigned i = 0; i < 8; ++i)
-            script.push_back(CardRig::write(SOC_ENGINE(0) + 8 * i, words[i]));
-        script.push_back(CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_START, tag));
+        std::vector<script_op> script = CardRig::start_job(0, desc, tag);
         script.push_back({OP_SLEEP, 0, 20'000'000, 0});
         return pop(std::move(script));
     }

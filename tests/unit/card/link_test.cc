@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -81,13 +80,7 @@ class LinkedCards : public testing::Test {
         copy.dst = dst;
         copy.row_bytes = 2048;
         copy.rows = rows;
-        std::array<std::uint64_t, 8> words;
-        std::memcpy(words.data(), &copy, sizeof words);
-        std::vector<script_op> script;
-        for (unsigned i = 0; i < 8; ++i)
-            script.push_back(CardRig::write(SOC_ENGINE(port) + 8 * i, words[i]));
-        script.push_back(CardRig::write(SOC_ENGINE(port) + SOC_ENGINE_START, tag));
-        return script;
+        return CardRig::start_job(port, copy, tag);
     }
     // The next completion's port and tag, and its status.
     std::pair<std::uint64_t, std::uint64_t> completion() {
@@ -133,12 +126,7 @@ TEST_F(LinkedCards, ATimerDoesNotOvertakeACopyThatAwaitsAnswers) {
     copy.dst = kTo;
     copy.row_bytes = kBytes;
     copy.rows = 1;
-    std::array<std::uint64_t, 8> words;
-    std::memcpy(words.data(), &copy, sizeof words);
-    std::vector<script_op> script;
-    for (unsigned i = 0; i < 8; ++i)
-        script.push_back(CardRig::write(SOC_ENGINE(0) + 8 * i, words[i]));
-    script.push_back(CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_START, kTag));
+    std::vector<script_op> script = CardRig::start_job(0, copy, kTag);
     script.push_back({OP_SLEEP, 0, kLimitNs, 0});
     script.push_back(CardRig::read(SOC_DONE_POP));
     script.push_back(CardRig::read(SOC_DONE_STATUS));

@@ -1,9 +1,10 @@
 // Reset from every state in which a card can be, by every way to reset it.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <string>
 
 #include "tests/unit/card/card_rig.h"
@@ -61,11 +62,7 @@ const std::vector<Before>& states() {
              fill.row_bytes = 16 << 20;
              fill.rows = 1;
              fill.pattern = 0xa5;
-             std::array<std::uint64_t, 8> words;
-             std::memcpy(words.data(), &fill, sizeof words);
-             for (unsigned i = 0; i < 8; ++i)
-                 script.push_back(CardRig::write(SOC_ENGINE(0) + 8 * i, words[i]));
-             script.push_back(CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_START, 1));
+             std::ranges::copy(CardRig::start_job(0, fill, 1), std::back_inserter(script));
              rig.start(script);
              for (int i = 0; i < 10000 && rig.counter(ORR_CTR_COPY_BYTES) == 0; ++i)
                  rig.steps(1);

@@ -1,8 +1,9 @@
 // Restart of the control core alone: what its next firmware finds.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "tests/unit/card/card_rig.h"
 
@@ -33,11 +34,7 @@ class Restart : public testing::Test {
         desc.entry = 0x10000;
         desc.grid_x = desc.grid_y = desc.grid_z = 1;
         desc.block_x = desc.block_y = desc.block_z = 1;
-        std::array<std::uint64_t, 8> words;
-        std::memcpy(words.data(), &desc, sizeof words);
-        for (unsigned i = 0; i < 8; ++i)
-            script.push_back(write(SOC_ENGINE(2) + 8 * i, words[i]));
-        script.push_back(write(SOC_ENGINE(2) + SOC_ENGINE_START, tag));
+        std::ranges::copy(CardRig::start_job(2, desc, tag), std::back_inserter(script));
         return script;
     }
     CardRig rig_;
