@@ -109,7 +109,7 @@ TEST_F(LinkedCards, KnowEachOther) {
 // may do that, as long as others are awaited.
 TEST_F(LinkedCards, ATimerDoesNotOvertakeACopyThatAwaitsAnswers) {
     constexpr std::uint64_t kBytes = 1 << 20, kFrom = 0x4000'0000, kTo = 0x5000'0000, kTag = 5;
-    constexpr std::uint64_t kLimitNs = 20'000'000'000;
+    constexpr std::uint64_t kLimit = 20 * kPsPerSecond;  // of the host too, while answers are awaited
     b_->write32(kLink + ORR_R_LINK_GRANT_RIGHTS, ORR_LINK_RIGHT_READ);
     grant(*b_, kGranted, kBytes);
     for (std::uint64_t at = 0; at < kBytes; at += ORR_PAGE_SIZE) {
@@ -127,7 +127,7 @@ TEST_F(LinkedCards, ATimerDoesNotOvertakeACopyThatAwaitsAnswers) {
     copy.row_bytes = kBytes;
     copy.rows = 1;
     std::vector<script_op> script = CardRig::start_job(0, copy, kTag);
-    script.push_back({OP_SLEEP, 0, kLimitNs, 0});
+    script.push_back({OP_SLEEP, 0, kLimit, 0});
     script.push_back(CardRig::read(SOC_DONE_POP));
     script.push_back(CardRig::read(SOC_DONE_STATUS));
     script.push_back(CardRig::read(SOC_TIME));
