@@ -324,6 +324,7 @@ std::expected<std::vector<std::uint8_t>, std::string> TraceReader::payload(const
     std::vector<std::uint8_t> room;
     const auto found = payload(block, room);
     if (!found) return std::unexpected(found.error());
+    if (found->data() == room.data()) return room;
     return std::vector<std::uint8_t>(found->begin(), found->end());
 }
 
@@ -348,7 +349,8 @@ std::expected<void, std::string> TraceReader::parse_image(const TraceBlock& bloc
 
 // The image that a start runs: the last one recorded, if its hash is the one that the start names.
 std::expected<std::uint32_t, std::string> TraceReader::image_of(const TraceBlock& block) const {
-    const auto bytes = payload(block);
+    std::vector<std::uint8_t> room;
+    const auto bytes = payload(block, room);
     if (!bytes) return std::unexpected(bytes.error());
     const auto start = read_as<orr_otrace_start>(bytes->data());
     if (start.rom_bytes != ORR_ROM_SIZE || start.sram_bytes != bytes->size() - kStartBytes ||

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "tests/unit/trace/recordings.h"
@@ -63,20 +64,25 @@ TEST_F(Damage, NoneIsTaken) {
     EXPECT_GE(blocks().size(), 3u);
 }
 
-// Of the header every byte; of the rest every byte of the blocks' headers, and some of each payload.
+// Of the header every byte; of the first block of each kind every byte of its header, of the others each
+// fifth, another one each time; and some of each payload.
 TEST_F(Damage, EveryKindOfByteCounts) {
     const std::vector<std::uint8_t> bytes = good();
     std::vector<std::size_t> places;
     for (std::size_t at = 0; at < blocks().front().offset; ++at)
         places.push_back(at);
+    std::set<std::uint32_t> kinds;
+    std::size_t others = 0;
     for (const TraceBlock& block : blocks()) {
-        for (std::size_t i = 0; i < sizeof(orr_otrace_block); ++i)
+        const bool first = kinds.insert(block.header.kind).second;
+        for (std::size_t i = first ? 0 : others++ % 5; i < sizeof(orr_otrace_block); i += first ? 1 : 5)
             places.push_back(block.offset + i);
         for (std::size_t i = 0; i < block.header.stored_bytes; i += 1 + block.header.stored_bytes / 16)
             places.push_back(block.offset + sizeof(orr_otrace_block) + i);
     }
     for (std::size_t i = 0; i < sizeof(orr_otrace_block); ++i)
         places.push_back(bytes.size() - 1 - i);  // the end mark
+    ASSERT_GE(places.size(), 300u);
     for (const std::size_t at : places) {
         std::vector<std::uint8_t> bad = bytes;
         bad[at] ^= 0x10;
