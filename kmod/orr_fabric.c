@@ -6,7 +6,8 @@
  * grants the range to that card. What it gets may be written to, and its semaphores signalled.
  *
  * It ends when the process that made the handle takes it back, closes its file or dies, when the other
- * lets go of it, when the link was lost, or with one of the drivers.
+ * lets go of it, when the link was lost, or with one of the drivers. If the memory is a semaphore, it is
+ * closed when the last one who could signal it there is gone.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -14,17 +15,24 @@
 #include <drm/drm_file.h>
 #include <drm/orrery_accel.h>
 
+#include <orrery/fw/failure.h>
+#include <orrery/fw/queue.h>
+
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_foreign.h"
 #include "orr_ioctl.h"
+#include "orr_sem.h"
 
 /* Of a card; each holds memory of its process. */
 #define ORR_EXPORTS 4096u
 /* How often a driver is asked, and for how long. */
 #define ORR_MAP_TRIES 5u
 #define ORR_MAP_PERIOD HZ
+/* What is not used any more is told again after this, if it was not answered; so many of them at once. */
+#define ORR_UNMAP_PERIOD (HZ / 10)
+#define ORR_UNMAPS_AT_ONCE 8u
 
 static_assert(sizeof(struct drm_orr_fabric_export) == 48);
 static_assert(sizeof(struct drm_orr_fabric_import) == 48);
@@ -63,14 +71,51 @@ static struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag)
  * --- the side that has the memory ---
  */
 
-static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease)
+static bool orr_export_is_lent(struct orr_device *odev, const struct orr_export *export)
+{
+	const struct orr_lease *lease;
+
+	list_for_each_entry(lease, &odev->fabric.leases, link)
+		if (lease->export == export)
+			return true;
+	return false;
+}
+
+/* code: ORR_QERR_*, for those who wait for a semaphore, if this was the last who could signal it. */
+static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 code)
 {
 	struct orr_export *export = lease->export;
+	struct orr_sem *sem = lease->sem;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	orr_peer_revoke(odev, lease->node, export->bo->node.start, &export->tenant);
 	list_del(&lease->link);
+	if (sem && !orr_export_is_lent(odev, export)) {
+		sem->word = ORR_FAILURE_WORD(code, odev->fabric.foreign[lease->port].uid,
+					     ORR_FAILURE_NO_QUEUE, 0);
+		sem->bo = export->bo;
+		orr_sem_get_bo(sem->bo);
+		scoped_guard(spinlock, &odev->fabric.ended_lock)
+			list_add_tail(&sem->link, &odev->fabric.closing);
+	} else {
+		kfree(sem);
+	}
 	kfree(lease);
+}
+
+/**
+ * orr_fabric_close_sems - have semaphores closed that nobody of another machine can signal any more
+ * @odev: the card; orr_fabric.lock is not held
+ */
+void orr_fabric_close_sems(struct orr_device *odev)
+{
+	struct orr_sem *sem, *next;
+	LIST_HEAD(closing);
+
+	scoped_guard(spinlock, &odev->fabric.ended_lock)
+		list_splice_init(&odev->fabric.closing, &closing);
+	list_for_each_entry_safe(sem, next, &closing, link)
+		orr_sem_close_alone(sem);
 }
 
 static struct orr_lease *orr_lease_find(struct orr_device *odev, u32 port, u32 tag)
@@ -99,6 +144,7 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 			   u64 *base)
 {
 	struct orr_foreign *foreign = &odev->fabric.foreign[port];
+	struct orr_sem *sem = NULL;
 	struct orr_export *export;
 	struct orr_lease *lease;
 	int ret;
@@ -124,14 +170,20 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 	lease = kzalloc(sizeof(*lease), GFP_KERNEL);
 	if (!lease)
 		return -ENOMEM;
-	ret = orr_peer_grant(odev, foreign->node, export->bo->node.start, export->bo->base.size,
-			     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, &export->tenant);
+	if (export->semaphore)
+		sem = kzalloc(sizeof(*sem), GFP_KERNEL);
+	ret = export->semaphore && !sem ?
+		      -ENOMEM :
+		      orr_peer_grant(odev, foreign->node, export->bo->node.start,
+				     export->bo->base.size,
+				     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, &export->tenant);
 	if (ret) {
+		kfree(sem);
 		kfree(lease);
 		return ret;
 	}
 	*lease = (struct orr_lease){ .export = export, .port = port, .node = foreign->node,
-				     .tag = le32_to_cpu(note->tag) };
+				     .tag = le32_to_cpu(note->tag), .sem = sem };
 	list_add(&lease->link, &odev->fabric.leases);
 	*base = export->bo->node.start;
 	return 0;
@@ -162,7 +214,7 @@ static void orr_export_end(struct orr_device *odev, unsigned long number)
 
 		if (lease->export != export)
 			continue;
-		orr_lease_end(odev, lease);
+		orr_lease_end(odev, lease, ORR_QERR_ABANDONED);
 		orr_note_send(odev, port, &note);
 	}
 	drm_gem_object_put(&export->bo->base);
@@ -179,10 +231,11 @@ void orr_fabric_close(struct orr_file *file)
 	struct orr_export *export;
 	unsigned long number;
 
-	guard(mutex)(&fabric->lock);
-	xa_for_each(&fabric->exports, number, export)
-		if (export->file == file)
-			orr_export_end(file->odev, number);
+	scoped_guard(mutex, &fabric->lock)
+		xa_for_each(&fabric->exports, number, export)
+			if (export->file == file)
+				orr_export_end(file->odev, number);
+	orr_fabric_close_sems(file->odev);
 }
 
 static int orr_fabric_add(struct orr_device *odev, struct orr_export *export, u32 *number)
@@ -213,11 +266,11 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	u32 number;
 	int ret;
 
-	if (args->flags)
+	if (args->flags & ~ORR_FABRIC_SEMAPHORE)
 		return -EINVAL;
 	if (orr_is_lost(odev))
 		return -ENODEV;
-	if (!orr_has_notes(odev))
+	if (!orr_has_notes(odev) || (args->flags && !orr_fw_fails(odev)))
 		return -EOPNOTSUPP;
 	export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
 	if (!export)
@@ -227,6 +280,7 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 		return -ENOENT;
 	export->bo = to_orr_bo(obj);
 	export->file = file;
+	export->semaphore = args->flags & ORR_FABRIC_SEMAPHORE;
 	export->tenant = (struct orr_tenant){ .uid = file->uid, .pid = file->pid };
 	get_random_bytes(export->secret, sizeof(export->secret));
 	memcpy(args->secret, export->secret, sizeof(args->secret));
@@ -260,11 +314,13 @@ int orr_fabric_revoke_ioctl(struct drm_device *drm, void *data, struct drm_file 
 
 	if (args->pad)
 		return -EINVAL;
-	guard(mutex)(&odev->fabric.lock);
-	export = xa_load(&odev->fabric.exports, args->object);
-	if (!export || export->file != to_orr_file(drm_file))
-		return -ENOENT;
-	orr_export_end(odev, args->object);
+	scoped_guard(mutex, &odev->fabric.lock) {
+		export = xa_load(&odev->fabric.exports, args->object);
+		if (!export || export->file != to_orr_file(drm_file))
+			return -ENOENT;
+		orr_export_end(odev, args->object);
+	}
+	orr_fabric_close_sems(odev);
 	return 0;
 }
 
@@ -297,6 +353,19 @@ static void orr_fabric_taken_back(struct orr_device *odev, u32 port, u32 tag)
 			WRITE_ONCE(import->dead, true);
 }
 
+/* He who has lent it knows that it is not used any more. */
+static void orr_fabric_told(struct orr_device *odev, u32 port, u32 tag)
+{
+	struct orr_import *import, *next;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry_safe(import, next, &odev->fabric.untold, link)
+		if (import->port == port && import->tag == tag) {
+			list_del(&import->link);
+			kfree(import);
+		}
+}
+
 /**
  * orr_fabric_note - a note about memory has come, in a session
  * @odev: the card
@@ -306,6 +375,7 @@ static void orr_fabric_taken_back(struct orr_device *odev, u32 port, u32 tag)
 void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *note)
 {
 	u32 tag = le32_to_cpu(note->tag);
+	struct orr_note back;
 	struct orr_lease *lease;
 
 	switch (note->op) {
@@ -318,7 +388,12 @@ void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *n
 	case ORR_NOTE_UNMAP:
 		lease = orr_lease_find(odev, port, tag);
 		if (lease)
-			orr_lease_end(odev, lease);
+			orr_lease_end(odev, lease, ORR_QERR_ABANDONED);
+		back = orr_fabric_say(ORR_NOTE_UNMAP_BACK, tag);
+		orr_note_send(odev, port, &back);
+		break;
+	case ORR_NOTE_UNMAP_BACK:
+		orr_fabric_told(odev, port, tag);
 		break;
 	case ORR_NOTE_REVOKED:
 		orr_fabric_taken_back(odev, port, tag);
@@ -340,10 +415,13 @@ void orr_fabric_end_port(struct orr_device *odev, u32 port)
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry_safe(lease, next, &odev->fabric.leases, link)
 		if (lease->port == port)
-			orr_lease_end(odev, lease);
+			orr_lease_end(odev, lease, ORR_QERR_PEER_LOST);
 	list_for_each_entry(import, &odev->fabric.imports, link)
 		if (import->port == port)
 			WRITE_ONCE(import->dead, true);
+	list_for_each_entry(import, &odev->fabric.untold, link)
+		if (import->port == port)
+			import->dead = true;
 	list_for_each_entry(asked, &odev->fabric.asked, link) {
 		if (asked->port != port || completion_done(&asked->done))
 			continue;
@@ -355,22 +433,45 @@ void orr_fabric_end_port(struct orr_device *odev, u32 port)
 /**
  * orr_fabric_tell_ended - tell those who have lent what is not used any more
  * @odev: the card
+ *
+ * A note for which there is no room over there is lost, and somebody may wait for what it says: it is
+ * sent again until it is answered, or the session ends.
  */
 void orr_fabric_tell_ended(struct orr_device *odev)
 {
+	struct orr_fabric *fabric = &odev->fabric;
+	unsigned int left = ORR_UNMAPS_AT_ONCE;
 	struct orr_import *import, *next;
-	LIST_HEAD(ended);
 
-	lockdep_assert_held(&odev->fabric.lock);
-	scoped_guard(spinlock, &odev->fabric.ended_lock)
-		list_splice_init(&odev->fabric.ended, &ended);
-	list_for_each_entry_safe(import, next, &ended, link) {
+	lockdep_assert_held(&fabric->lock);
+	scoped_guard(spinlock, &fabric->ended_lock)
+		list_splice_tail_init(&fabric->ended, &fabric->untold);
+	list_for_each_entry_safe(import, next, &fabric->untold, link) {
 		struct orr_note note = orr_fabric_say(ORR_NOTE_UNMAP, import->tag);
 
-		if (!import->dead)
+		if (import->dead || !fabric->foreign[import->port].session) {
+			list_del(&import->link);
+			kfree(import);
+		} else if (left && (!import->told ||
+				    time_after_eq(jiffies, import->told_jiffies + ORR_UNMAP_PERIOD))) {
+			left--;
+			import->told = true;
+			import->told_jiffies = jiffies;
+			/* Behind those that wait for their turn. */
+			list_move_tail(&import->link, &fabric->untold);
 			orr_note_send(odev, import->port, &note);
-		kfree(import);
+		}
 	}
+	if (!list_empty(&fabric->untold))
+		orr_health_link_kick(odev, false);
+}
+
+/* Who ends it must not wait for a card. */
+static void orr_fabric_end_import(struct orr_device *odev, struct orr_import *import)
+{
+	scoped_guard(spinlock, &odev->fabric.ended_lock)
+		list_add_tail(&import->link, &odev->fabric.ended);
+	orr_health_link_kick(odev, true);
 }
 
 /**
@@ -382,10 +483,7 @@ void orr_fabric_forget(struct orr_device *odev, struct orr_import *import)
 {
 	scoped_guard(mutex, &odev->fabric.lock)
 		list_del_init(&import->link);
-	/* Who frees must not wait for a card. */
-	scoped_guard(spinlock, &odev->fabric.ended_lock)
-		list_add_tail(&import->link, &odev->fabric.ended);
-	orr_health_link_kick(odev, true);
+	orr_fabric_end_import(odev, import);
 }
 
 /* Asks once. Return: the answer, -ETIMEDOUT, -ERESTARTSYS. */
@@ -439,29 +537,20 @@ static int orr_fabric_ask_all(struct orr_device *odev, struct orr_asked *asked,
 	return ret;
 }
 
-static struct orr_bo *orr_fabric_bo(struct orr_device *odev, const struct orr_asked *asked,
-				    const struct drm_orr_fabric_import *args)
+/* The BO of what has been answered. Return: with @import, or an error pointer. */
+static struct orr_bo *orr_fabric_bo(struct orr_device *odev, struct orr_import *import)
 {
-	struct orr_import *import = kzalloc(sizeof(*import), GFP_KERNEL_ACCOUNT);
-	const struct orr_foreign *foreign = &odev->fabric.foreign[asked->port];
-	struct orr_bo *bo;
+	const struct orr_foreign *foreign = &odev->fabric.foreign[import->port];
+	struct orr_bo *bo = orr_bo_alloc(odev, ORR_BO_KIND_FOREIGN);
 
-	if (!import)
+	if (!bo)
 		return ERR_PTR(-ENOMEM);
-	bo = orr_bo_alloc(odev, ORR_BO_KIND_FOREIGN);
-	if (!bo) {
-		kfree(import);
-		return ERR_PTR(-ENOMEM);
-	}
-	*import = (struct orr_import){ .port = asked->port, .node = args->node,
-				       .base = asked->base, .size = args->size,
-				       .tag = asked->tag };
 	bo->import = import;
-	drm_gem_private_object_init(&odev->drm, &bo->base, args->size);
+	drm_gem_private_object_init(&odev->drm, &bo->base, import->size);
 	guard(mutex)(&odev->fabric.lock);
 	import->uid = foreign->uid;
 	/* It may have ended since the answer came. */
-	import->dead = !foreign->session || foreign->node != args->node;
+	import->dead = !foreign->session || foreign->node != import->node;
 	list_add(&import->link, &odev->fabric.imports);
 	return bo;
 }
@@ -481,15 +570,19 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	struct orr_device *odev = to_orr_device(drm);
 	struct drm_orr_fabric_import *args = data;
 	struct orr_asked asked = {};
+	struct orr_import *import;
 	struct orr_bo *bo;
 	int ret;
 
 	if (args->flags || args->pad || !args->size || !PAGE_ALIGNED(args->size) || args->size > ORR_VA_END ||
-	    !args->node || args->node >= ORR_NODES)
+	    !args->node || args->node >= ORR_NODES || orr_node_is_own(args->node))
 		return -EINVAL;
 	ret = orr_foreign_find(odev, args->node, &asked.port);
 	if (ret)
 		return ret;
+	import = kzalloc(sizeof(*import), GFP_KERNEL_ACCOUNT);
+	if (!import)
+		return -ENOMEM;
 	init_completion(&asked.done);
 	scoped_guard(mutex, &odev->fabric.lock) {
 		asked.tag = ++odev->fabric.last_tag;
@@ -498,22 +591,16 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	ret = orr_fabric_ask_all(odev, &asked, args);
 	scoped_guard(mutex, &odev->fabric.lock)
 		list_del(&asked.link);
-	if (ret) {
-		struct orr_note note = orr_fabric_say(ORR_NOTE_UNMAP, asked.tag);
-
-		if (ret == -EACCES)
-			dev_warn_ratelimited(odev->drm.dev,
-					     "process %d came with a handle that the card with the number %u does not know: it gets nothing\n",
-					     task_tgid_nr(current), args->node);
-		/* The answer may only be late. */
-		orr_note_send(odev, asked.port, &note);
-		return ret;
-	}
-	bo = orr_fabric_bo(odev, &asked, args);
+	*import = (struct orr_import){ .port = asked.port, .node = args->node, .base = asked.base,
+				       .size = args->size, .tag = asked.tag };
+	if (ret == -EACCES)
+		dev_warn_ratelimited(odev->drm.dev,
+				     "process %d came with a handle that the card with the number %u does not know: it gets nothing\n",
+				     task_tgid_nr(current), args->node);
+	bo = ret ? ERR_PTR(ret) : orr_fabric_bo(odev, import);
 	if (IS_ERR(bo)) {
-		struct orr_note note = orr_fabric_say(ORR_NOTE_UNMAP, asked.tag);
-
-		orr_note_send(odev, asked.port, &note);
+		/* The answer may only be late. */
+		orr_fabric_end_import(odev, import);
 		return PTR_ERR(bo);
 	}
 	ret = drm_gem_handle_create(drm_file, &bo->base, &args->handle);

@@ -180,21 +180,13 @@ static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node,
 	}
 }
 
-/**
- * orr_foreign_work - look at links and notes; by one worker of the card
- * @odev: the card
- */
-void orr_foreign_work(struct orr_device *odev)
+static void orr_foreign_work_locked(struct orr_device *odev)
 {
 	unsigned int left = ORR_NOTES_AT_ONCE;
 	struct orr_note note;
 	u32 port, node;
 
-	if (!orr_has_notes(odev) || orr_is_lost(odev))
-		return;
-	guard(mutex)(&odev->fabric.lock);
-	if (!odev->fabric.open)
-		return;
+	lockdep_assert_held(&odev->fabric.lock);
 	for (port = 0; port < odev->info.link_ports; port++)
 		orr_foreign_look(odev, port, &odev->link_looks[port]);
 	while (left && orr_note_take(odev, &port, &node, &note)) {
@@ -205,6 +197,20 @@ void orr_foreign_work(struct orr_device *odev)
 	/* Others of this machine wait for a turn, too. */
 	if (!left)
 		orr_health_link_kick(odev, false);
+}
+
+/**
+ * orr_foreign_work - look at links and notes; by one worker of the card
+ * @odev: the card
+ */
+void orr_foreign_work(struct orr_device *odev)
+{
+	if (!orr_has_notes(odev) || orr_is_lost(odev))
+		return;
+	scoped_guard(mutex, &odev->fabric.lock)
+		if (odev->fabric.open)
+			orr_foreign_work_locked(odev);
+	orr_fabric_close_sems(odev);
 }
 
 /**
@@ -233,14 +239,16 @@ void orr_foreign_goodbye(struct orr_device *odev)
 
 	if (!orr_has_notes(odev))
 		return;
-	guard(mutex)(&odev->fabric.lock);
-	odev->fabric.open = false;
-	for (port = 0; port < odev->info.link_ports; port++) {
-		if (!odev->fabric.foreign[port].session)
-			continue;
-		orr_note_send(odev, port, &note);
-		orr_foreign_end(odev, port);
+	scoped_guard(mutex, &odev->fabric.lock) {
+		odev->fabric.open = false;
+		for (port = 0; port < odev->info.link_ports; port++) {
+			if (!odev->fabric.foreign[port].session)
+				continue;
+			orr_note_send(odev, port, &note);
+			orr_foreign_end(odev, port);
+		}
 	}
+	orr_fabric_close_sems(odev);
 }
 
 static bool orr_foreign_find_locked(struct orr_device *odev, u32 node, u32 *port)
@@ -294,7 +302,8 @@ void orr_foreign_fini(struct orr_device *odev)
 {
 	struct orr_import *import, *next;
 
-	list_for_each_entry_safe(import, next, &odev->fabric.ended, link)
+	list_splice_init(&odev->fabric.ended, &odev->fabric.untold);
+	list_for_each_entry_safe(import, next, &odev->fabric.untold, link)
 		kfree(import);
 	xa_destroy(&odev->fabric.exports);
 }
@@ -315,6 +324,8 @@ int orr_foreign_init(struct orr_device *odev)
 	INIT_LIST_HEAD(&fabric->imports);
 	INIT_LIST_HEAD(&fabric->asked);
 	INIT_LIST_HEAD(&fabric->ended);
+	INIT_LIST_HEAD(&fabric->untold);
+	INIT_LIST_HEAD(&fabric->closing);
 	spin_lock_init(&fabric->ended_lock);
 	fabric->last_tag = get_random_u32();
 	ret = drmm_mutex_init(&odev->drm, &fabric->lock);

@@ -16,6 +16,7 @@
 struct orr_bo;
 struct orr_device;
 struct orr_file;
+struct orr_sem;
 
 #define ORR_NOTE_MAGIC 0x4e4fu
 #define ORR_NOTE_VERSION 1u
@@ -30,6 +31,7 @@ struct orr_file;
  * @ORR_NOTE_MAP_BACK: the answer
  * @ORR_NOTE_UNMAP: the memory of @tag is not used any more
  * @ORR_NOTE_REVOKED: it is not shared any more
+ * @ORR_NOTE_UNMAP_BACK: the answer to ORR_NOTE_UNMAP, which is said again until it comes
  */
 enum orr_note_op {
 	ORR_NOTE_HELLO = 1,
@@ -39,6 +41,7 @@ enum orr_note_op {
 	ORR_NOTE_MAP_BACK,
 	ORR_NOTE_UNMAP,
 	ORR_NOTE_REVOKED,
+	ORR_NOTE_UNMAP_BACK,
 };
 
 /**
@@ -117,7 +120,11 @@ struct orr_fabric {
 	u32 last_tag;
 	/** @ended: struct orr_import that are to be told of; @ended_lock */
 	struct list_head ended;
-	/** @ended_lock: guards @ended */
+	/** @untold: those of them that have not been answered yet */
+	struct list_head untold;
+	/** @closing: struct orr_sem that are to be closed; @ended_lock */
+	struct list_head closing;
+	/** @ended_lock: guards @ended and @closing */
 	spinlock_t ended_lock;
 };
 
@@ -133,6 +140,8 @@ struct orr_export {
 	struct orr_tenant tenant;
 	/** @secret: that goes into the handle */
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
+	/** @semaphore: it begins with one, which is closed when nobody is left who may signal it */
+	bool semaphore;
 };
 
 /**
@@ -149,13 +158,15 @@ struct orr_lease {
 	u32 node;
 	/** @tag: what he calls it */
 	u32 tag;
+	/** @sem: to close it with, if he was the last; NULL: no semaphore */
+	struct orr_sem *sem;
 };
 
 /**
  * struct orr_import - memory of a card of another machine, of a BO of this one
  */
 struct orr_import {
-	/** @link: in orr_fabric.imports, at last in orr_fabric.ended */
+	/** @link: in orr_fabric.imports, then in orr_fabric.ended, at last in orr_fabric.untold */
 	struct list_head link;
 	/** @port: by which it is reached */
 	u32 port;
@@ -171,6 +182,10 @@ struct orr_import {
 	u32 tag;
 	/** @dead: nothing is there any more */
 	bool dead;
+	/** @told: it was said that it is not used any more */
+	bool told;
+	/** @told_jiffies: the last time */
+	unsigned long told_jiffies;
 };
 
 /* orr_note.c */
@@ -191,6 +206,7 @@ u16 orr_foreign_epoch(const struct orr_foreign *foreign);
 void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *note);
 void orr_fabric_end_port(struct orr_device *odev, u32 port);
 void orr_fabric_tell_ended(struct orr_device *odev);
+void orr_fabric_close_sems(struct orr_device *odev);
 void orr_fabric_close(struct orr_file *file);
 void orr_fabric_forget(struct orr_device *odev, struct orr_import *import);
 

@@ -77,7 +77,9 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 			    (info->checks & ORR_CHECKS_MEMORY ? ORR_FEATURE_TELL : 0) |
 			    (info->host_atomics ? ORR_FEATURE_HOST_ATOMICS : 0) |
 			    (info->platform & ORR_PLATFORM_IN_STEP ? ORR_FEATURE_IN_STEP : 0) |
-			    (orr_link_reads(odev) ? ORR_FEATURE_PEER_READS : 0),
+			    (orr_link_reads(odev) ? ORR_FEATURE_PEER_READS : 0) |
+			    (orr_has_notes(odev) && orr_fw_fails(odev) ?
+				     ORR_FEATURE_FABRIC_SEMAPHORES : 0),
 	};
 	memcpy(args->vector_isa, info->vector_isa, sizeof(args->vector_isa));
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));

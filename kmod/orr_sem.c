@@ -20,6 +20,7 @@
 #include "orr_queue.h"
 #include "orr_route.h"
 #include "orr_sem.h"
+#include "orr_signaller.h"
 #include "orr_vm.h"
 
 /* Semaphores that a card's firmware is told of at once: as many as it takes commands in a pass. */
@@ -114,6 +115,38 @@ void orr_sem_abandon(struct orr_sem *sem, struct orr_queue *queue, u32 code,
 	queue_work(system_long_wq, &closer->work);
 }
 
+/**
+ * orr_sem_close_alone - nobody of another machine is left who may signal a semaphore
+ * @sem: not in the table; @bo, a reference, and @word are filled in. It begins the BO. Freed in the end.
+ *
+ * Nothing happens while queues of this machine are attached to it: they are left, or the last of them
+ * has closed it.
+ */
+void orr_sem_close_alone(struct orr_sem *sem)
+{
+	struct orr_closer *closer = &orr_bo_device(sem->bo)->closer;
+	struct orr_sem *other;
+
+	scoped_guard(mutex, &orr_sems_lock) {
+		if (!closer->ended && !orr_sem_find(sem->bo, 0)) {
+			sem->origin = sem->bo;
+			sem->closing = true;
+			INIT_LIST_HEAD(&sem->link);
+			INIT_LIST_HEAD(&sem->turn);
+			orr_sem_insert(sem);
+			other = orr_closer_find(closer, NULL, NULL);
+			if (other)
+				list_add_tail(&sem->link, &other->link);
+			else
+				list_add_tail(&sem->turn, &closer->turns);
+			queue_work(system_long_wq, &closer->work);
+			return;
+		}
+	}
+	orr_sem_put_bo(sem->bo);
+	kfree(sem);
+}
+
 /* Tells those who wait. */
 static void orr_sems_count(struct orr_sem_dead *dead)
 {
@@ -121,9 +154,11 @@ static void orr_sems_count(struct orr_sem_dead *dead)
 
 	scoped_guard(mutex, &orr_sems_lock) {
 		list_for_each_entry(sem, &dead->sems, link) {
+			WRITE_ONCE(orr_sems_closed, orr_sems_closed + 1);
+			if (!sem->queue)
+				continue;
 			WRITE_ONCE(sem->queue->closing_sems, sem->queue->closing_sems - 1);
 			WRITE_ONCE(sem->vm->closing_sems, sem->vm->closing_sems - 1);
-			WRITE_ONCE(orr_sems_closed, orr_sems_closed + 1);
 		}
 	}
 	wake_up_all(&orr_sems_wait);
@@ -144,8 +179,10 @@ void orr_sems_free(struct orr_sem_dead *dead)
 		orr_sem_put_bo(sem->bo);
 	orr_sems_count(dead);
 	list_for_each_entry_safe(sem, next, &dead->sems, link) {
-		orr_queue_put(sem->queue);
-		orr_vm_put(sem->vm);
+		if (sem->queue) {
+			orr_queue_put(sem->queue);
+			orr_vm_put(sem->vm);
+		}
 		kfree(sem);
 	}
 }

@@ -32,9 +32,9 @@ struct orr_sem {
 	bool closing;
 	/** @word: why */
 	u64 word;
-	/** @queue: who was the last, a reference */
+	/** @queue: who was the last, a reference; NULL: somebody of another machine */
 	struct orr_queue *queue;
-	/** @vm: his address space, a reference */
+	/** @vm: his address space, a reference; likewise */
 	struct orr_vm *vm;
 	/** @link: in a ring of those of the same address space; at the end in a list of dead ones */
 	struct list_head link;
@@ -79,6 +79,7 @@ void orr_sem_get_bo(struct orr_bo *bo);
 void orr_sem_put_bo(struct orr_bo *bo);
 void orr_sem_abandon(struct orr_sem *sem, struct orr_queue *queue, u32 code,
 		     struct orr_sem_dead *dead);
+void orr_sem_close_alone(struct orr_sem *sem);
 void orr_sems_free(struct orr_sem_dead *dead);
 unsigned int orr_sems_count_closed(void);
 int orr_sems_wait_closed(unsigned int closed);

@@ -81,6 +81,9 @@ int own() {
     drm_orr_fabric_export wrong{};
     wrong.handle = 12345;
     check(call(place.fd(), DRM_IOCTL_ORR_FABRIC_EXPORT, &wrong) == ENOENT, "no handle of nothing");
+    wrong.handle = place.memory.handle;
+    wrong.flags = 2;
+    check(call(place.fd(), DRM_IOCTL_ORR_FABRIC_EXPORT, &wrong) == EINVAL, "nor with unknown flags");
     const drm_orr_fabric_export handle = make_handle(place);
     check(handle.size == kBytes && handle.node == 1, "it says what it is");
     check(revoke(Place(0), handle) == ENOENT, "another file's handle is nobody's");
@@ -137,6 +140,8 @@ int write_there() {
     check(import_of(place, wrong) == EXDEV, "no link leads to card 77");
     wrong.node = 5000;
     check(import_of(place, wrong) == EINVAL, "there can be no card 5000");
+    wrong.node = 512;
+    check(import_of(place, wrong) == EINVAL, "card 512 is this machine's own");
     std::uint32_t handle = 0;
     check(import_of(place, import, &handle) == 0, "the handle is good");
     check(map(place.fd(), place.vm, handle, kThere, kBytes, ORR_BIND_WRITE) == 0, "and can be bound");

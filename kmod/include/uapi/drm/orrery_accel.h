@@ -90,6 +90,8 @@ struct drm_orr_query_device {
  * before 1.7 does not say.
  */
 #define ORR_FEATURE_PEER_READS (1u << 4)
+/* FABRIC_EXPORT takes ORR_FABRIC_SEMAPHORE. A driver before 1.8 does not say. */
+#define ORR_FEATURE_FABRIC_SEMAPHORES (1u << 5)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -366,10 +368,16 @@ struct drm_orr_query_cycle {
  * Memory for cards of other machines (1.6; hardware 2.2). What comes out is a handle: whoever has it, on a
  * machine with a card at the other end of a link of this one, may write there, so it is to be given to those
  * only who are meant. Until FABRIC_REVOKE, or the end of the file.
+ *
+ * ORR_FABRIC_SEMAPHORE: the memory begins with a struct orr_semaphore that who imports it may signal. When
+ * the last of them has let go of it or cannot reach it any more, and with the handle, the semaphore is
+ * closed, unless queues of this machine are attached to it. Needs ORR_FEATURE_FABRIC_SEMAPHORES.
  */
+#define ORR_FABRIC_SEMAPHORE (1u << 0)
+
 struct drm_orr_fabric_export {
 	__u32 handle; /* of a VRAM BO of this card */
-	__u32 flags; /* 0 */
+	__u32 flags; /* 0 or ORR_FABRIC_SEMAPHORE */
 	__u64 object; /* out: the handle's number */
 	__u64 size; /* out: bytes */
 	__u32 node; /* out: the card's number among those that it reaches */
@@ -378,8 +386,8 @@ struct drm_orr_fabric_export {
 };
 
 /*
- * A BO of such memory, to be bound for writing. What was shared and is not any more can be bound no more
- * (-ENOTCONN), and what is bound leads nowhere.
+ * A BO of such memory, to be bound for writing; -EINVAL if it is this machine's. What was shared and is not
+ * any more can be bound no more (-ENOTCONN), and what is bound leads nowhere.
  */
 struct drm_orr_fabric_import {
 	__u64 object; /* as they came out */
