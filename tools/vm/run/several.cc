@@ -101,6 +101,8 @@ class Several {
   private:
     Result<void> start_one(unsigned number);
     std::vector<std::string> command_of(unsigned number, int hold) const;
+    // What all guests see as /share if nothing else was given: files of theirs for each other.
+    fs::path share() const { return directory_->path() / "share"; }
     bool all(bool (*has)(const OneVm&)) const { return std::ranges::all_of(vms_, has); }
     void step();
     void look_at(OneVm& vm);
@@ -128,6 +130,7 @@ std::vector<std::string> Several::command_of(unsigned number, int hold) const {
     argv.insert(argv.end(),
                 {"--vm", fmt::format("{}", number), "--shared", directory_->path().string(), "--hold",
                  fmt::format("{}", hold), "--logs", (logs_ / fmt::format("vm{}", number)).string()});
+    if (options_.share.empty()) argv.insert(argv.end(), {"--share", share().string()});
     // What it would find out by its own terminal, which it does not have.
     argv.insert(argv.end(), {"--timeout", fmt::format("{}", options_.timeout_s), "--"});
     argv.insert(argv.end(), options_.command.begin(), options_.command.end());
@@ -161,6 +164,9 @@ Result<void> Several::start() {
     auto directory = RuntimeDir::make();
     if (!directory) return std::unexpected(directory.error());
     directory_.emplace(std::move(*directory));
+    std::error_code error;
+    if (!fs::create_directory(share(), error) && error)
+        return fail(fmt::format("cannot make {}: {}", share().string(), error.message()));
     auto logs = make_log_dir(options_.logs);
     if (!logs) return std::unexpected(logs.error());
     logs_ = *logs;
