@@ -27,10 +27,24 @@ Status check_value(std::uint64_t value) {
     return fail(orrErrorInvalidValue, "a semaphore's value is below 2^63, {} was asked for", value);
 }
 
+// Of one that is another machine's nobody here knows the value.
+Status check_here(const SemaphoreSlot& slot, const char* call) {
+    if (!slot.elsewhere) return {};
+    return fail(orrErrorNotSupported,
+                "{} of {}, which is another machine's: only there it can be waited for and read", call,
+                slot.context->describe_semaphore(slot.va));
+}
+
 // So that the stream's card reaches the semaphore.
 Status make_reachable(Runtime& runtime, const Stream& stream, const SemaphoreSlot& slot) {
     const int device = stream.context().device(), owner = slot.context->device();
     if (device == owner) return {};
+    if (slot.elsewhere) {
+        return fail(orrErrorPeerAccess,
+                    "the semaphore is another machine's, which only device {} reaches here, that imported "
+                    "it: signal it in a stream of that device, not of device {}",
+                    owner, device);
+    }
     if (!runtime.memory().peer_enabled(device, owner)) {
         return fail(orrErrorPeerAccess,
                     "device {} may not signal on device {}: call orrSetDevice({}) and "
@@ -131,6 +145,7 @@ orrError_t orrStreamWaitSemaphore(orrStream_t stream, orrSemaphore_t semaphore, 
         ORR_TRY(valid, check_value(value));
         ORR_TRY(limit_ns, limit_of(options));
         SemaphoreSlot& slot = *(*found)->slot;
+        ORR_TRY(here, check_here(slot, "orrStreamWaitSemaphore"));
         if (slot.context != &(*queue)->context()) {
             return fail(
                 orrErrorInvalidValue,
@@ -167,6 +182,7 @@ orrError_t orrSemaphoreGetValue(uint64_t* value, orrSemaphore_t semaphore) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (value == nullptr) return null_argument("value");
         ORR_TRY(found, find_semaphore(runtime, semaphore));
+        ORR_TRY(here, check_here(*(*found)->slot, "orrSemaphoreGetValue"));
         ORR_TRY(state, (*found)->slot->look());
         *value = state->value;
         if (!state->closed) return {};
@@ -178,6 +194,7 @@ orrError_t orrSemaphoreWait(orrSemaphore_t semaphore, uint64_t value, uint64_t l
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(found, find_semaphore(runtime, semaphore));
         ORR_TRY(valid, check_value(value));
+        ORR_TRY(here, check_here(*(*found)->slot, "orrSemaphoreWait"));
         return (*found)->wait(value, limit_ns);
     });
 }

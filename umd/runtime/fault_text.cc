@@ -72,8 +72,10 @@ const char* instead_of_atomics(const QueueState& state, const Context& context) 
 
 // The card only says that its page tables do not allow it.
 std::string why_refused(const QueueState& state, OpNote note, const Context& context) {
+    const auto memory = context.memory().find(state.error_address);
+    if (memory && memory->elsewhere && state.error_detail == ORR_FAULT_PERMISSION)
+        return "reading another machine's memory, which can be written only";
     if (note.op == Op::kKernel) {
-        const auto memory = context.memory().find(state.error_address);
         if (memory && memory->device != kHost && memory->device != context.device()) {
             return fmt::format("in memory of device {}, which other devices reach with copies only",
                                memory->device);

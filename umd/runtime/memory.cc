@@ -23,6 +23,7 @@ std::uint64_t address_space_of(std::uint64_t vram_bytes) {
 }
 
 const char* kind_of(const Allocation& allocation) {
+    if (allocation.elsewhere) return "memory of another machine,";
     return allocation.variable == Allocation::Variable::kNone ? "allocation" : "variable of a module,";
 }
 
@@ -125,6 +126,10 @@ void Memory::destroy(std::span<Block* const> blocks) {
             for (const auto& [device, import] : block->imports)
                 devices.insert(device);
         }
+    }
+    for (const auto& block : gone) {
+        for (const FabricKey& key : block->keys)
+            block->bo->revoke_fabric(key);
     }
     // Failures here mean that the card is gone; there is nothing left to unbind then.
     const std::vector<int> by_number(devices.begin(), devices.end());

@@ -41,6 +41,8 @@ struct Block {
     std::map<int, std::unique_ptr<Bo>> imports;  // by card
     std::map<int, Error> refused;                // cards on which the import failed, and why
     bool imported = false;                       // another process made it
+    bool elsewhere = false;                      // another machine's: see Allocation
+    std::vector<FabricKey> keys;                 // by which other machines may have it
 };
 
 struct Allocation {
@@ -50,6 +52,8 @@ struct Allocation {
     Block* block = nullptr;
     // A module's, which nobody frees and no other card sees.
     enum class Variable : std::uint8_t { kNone, kWritable, kConstant } variable = Variable::kNone;
+    // Of a card of another machine: `device` can write there, nobody here can do anything else.
+    bool elsewhere = false;
 };
 
 // What has become of a card's heap, in orr_desc_tell's words.
@@ -85,6 +89,16 @@ class Memory {
     Result<std::optional<ForeignBo>> probe(Device& card, int fd);
     // What another process exported, at an address of ours until it is freed. `device` has it, or made it.
     Result<Allocation> import(int device, ForeignBo foreign);
+
+    // For other machines: the allocation that begins here, as export_fd().
+    Result<FabricKey> export_fabric(std::uint64_t va);
+    // The same of such a block, which is a semaphore.
+    Result<FabricKey> export_fabric(Block& block);
+    // Of this process; false: it is not, or was revoked.
+    bool revoke_fabric(const FabricKey& key);
+    // What Device::import_fabric() gave, which may take seconds; also outside of the user's heap.
+    Result<Allocation> import_elsewhere(int device, std::unique_ptr<Bo> bo);
+    Result<Block*> import_elsewhere_block(int device, std::unique_ptr<Bo> bo);
 
     std::optional<Allocation> find(std::uint64_t va) const;
     // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.
@@ -156,6 +170,9 @@ class Memory {
     Result<Block*> place(int device, std::unique_ptr<Bo> bo, BoKind kind, bool bind);
     // Lets all other attached cards see it; of one that cannot, the reason.
     Status offer_to_all(Block& block);
+    Result<Block*> place_elsewhere(int device, std::unique_ptr<Bo> bo);
+    // Of memory that others may get whole; an error otherwise.
+    Result<Block*> block_to_export(std::uint64_t va);
     void destroy(Block* block) { destroy({&block, 1}); }
     void destroy(std::span<Block* const> blocks);
     // The block that goes with the allocation, if it does.

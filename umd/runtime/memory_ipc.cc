@@ -1,12 +1,12 @@
-// Memory that several processes have.
+// Memory that several processes, or machines, have.
+#include <algorithm>
 #include <mutex>
 
 #include "umd/runtime/memory.h"
 
 namespace orrery::umd {
 
-Result<UniqueFd> Memory::export_fd(std::uint64_t va) {
-    const std::lock_guard changing(changes_);
+Result<Block*> Memory::block_to_export(std::uint64_t va) {
     const auto found = allocations_.find(va);
     if (found == allocations_.end()) {
         return fail(orrErrorInvalidValue,
@@ -16,6 +16,9 @@ Result<UniqueFd> Memory::export_fd(std::uint64_t va) {
     const Allocation& allocation = found->second;
     if (allocation.variable != Allocation::Variable::kNone)
         return fail(orrErrorInvalidValue, "{:#x} is a variable of a module, which stays with its process",
+                    va);
+    if (allocation.elsewhere)
+        return fail(orrErrorInvalidValue, "{:#x} is another machine's memory: only its owner gives it on",
                     va);
     // Who got the buffer would have all that is in it.
     Block& block = *allocation.block;
@@ -28,7 +31,69 @@ Result<UniqueFd> Memory::export_fd(std::uint64_t va) {
                         allocation.bytes, va);
         }
     }
-    return block.bo->export_fd();
+    return &block;
+}
+
+Result<UniqueFd> Memory::export_fd(std::uint64_t va) {
+    const std::lock_guard changing(changes_);
+    ORR_TRY(block, block_to_export(va));
+    return (*block)->bo->export_fd();
+}
+
+Result<FabricKey> Memory::export_fabric(std::uint64_t va) {
+    const std::lock_guard changing(changes_);
+    ORR_TRY(block, block_to_export(va));
+    if ((*block)->kind != BoKind::kVram) {
+        return fail(orrErrorInvalidValue,
+                    "{:#x} is memory of the host: other machines reach a card's memory only, of "
+                    "orrIpcMalloc",
+                    va);
+    }
+    ORR_TRY(key, (*block)->bo->export_fabric(false));
+    (*block)->keys.push_back(*key);
+    return key;
+}
+
+Result<FabricKey> Memory::export_fabric(Block& block) {
+    const std::lock_guard changing(changes_);
+    ORR_TRY(key, block.bo->export_fabric(true));
+    block.keys.push_back(*key);
+    return key;
+}
+
+bool Memory::revoke_fabric(const FabricKey& key) {
+    const std::lock_guard changing(changes_);
+    for (const auto& [block, owned] : blocks_) {
+        if (std::erase(block->keys, key) == 0) continue;
+        block->bo->revoke_fabric(key);
+        return true;
+    }
+    return false;
+}
+
+Result<Block*> Memory::place_elsewhere(int device, std::unique_ptr<Bo> bo) {
+    Device& winsys = *cards_.at(device).winsys;
+    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, false));
+    (*block)->imported = (*block)->elsewhere = true;
+    if (auto bound = winsys.bind(*(*block)->bo, 0, (*block)->va, (*block)->size, ORR_BIND_WRITE); !bound) {
+        destroy(*block);
+        return std::unexpected(bound.error());
+    }
+    return block;
+}
+
+Result<Allocation> Memory::import_elsewhere(int device, std::unique_ptr<Bo> bo) {
+    const std::lock_guard changing(changes_);
+    ORR_TRY(block, place_elsewhere(device, std::move(bo)));
+    Allocation allocation{device, (*block)->va, (*block)->size, *block};
+    allocation.elsewhere = true;
+    insert(allocation);
+    return allocation;
+}
+
+Result<Block*> Memory::import_elsewhere_block(int device, std::unique_ptr<Bo> bo) {
+    const std::lock_guard changing(changes_);
+    return place_elsewhere(device, std::move(bo));
 }
 
 Result<std::optional<ForeignBo>> Memory::probe(Device& card, int fd) {

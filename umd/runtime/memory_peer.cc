@@ -39,7 +39,8 @@ Status Memory::enable_peer(int device, int peer) {
     // All memory of the user, and only that: rings, arguments and code stay private.
     std::set<Block*> blocks;
     for (const auto& [va, allocation] : allocations_) {
-        if (allocation.device == peer && allocation.variable == Allocation::Variable::kNone)
+        if (allocation.device == peer && allocation.variable == Allocation::Variable::kNone &&
+            !allocation.elsewhere)
             blocks.insert(allocation.block);
     }
     for (const auto& slab : cards_.at(peer).slabs)
@@ -73,6 +74,12 @@ std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocati
     const std::shared_lock lock(mutex_);
     const Block& block = *allocation.block;
     if (block.device == device || block.imports.contains(device)) return std::nullopt;
+    if (allocation.elsewhere) {
+        return Error{orrErrorPeerAccess,
+                     fmt::format("{:#x} is another machine's memory, which only device {} reaches here, that "
+                                 "imported it: copy in a stream of that device",
+                                 allocation.va, block.device)};
+    }
     if (allocation.variable != Allocation::Variable::kNone) {
         return Error{
             orrErrorPeerAccess,

@@ -134,6 +134,12 @@ Status Semaphore::add_signaller(const std::shared_ptr<Stream>& stream) {
         return fail(orrErrorAbandoned, "nobody was left who may signal {}: destroy it and make a new one",
                     slot->context->describe_semaphore(slot->va));
     }
+    if (slot->elsewhere || slot->abroad) {
+        return fail(orrErrorInvalidValue,
+                    "{} is shared with another machine, so all that import it are who may signal it: streams "
+                    "need not be added",
+                    slot->context->describe_semaphore(slot->va));
+    }
     slot->claim();
     ORR_TRY(added, stream->declare_signal(slot->va));
     declared_ = true;
@@ -143,6 +149,28 @@ Status Semaphore::add_signaller(const std::shared_ptr<Stream>& stream) {
     });
     signallers_.push_back(stream);
     return {};
+}
+
+Result<FabricKey> Semaphore::export_fabric() {
+    const std::lock_guard lock(mutex_);
+    if (!slot->shared || slot->elsewhere || declared_) {
+        return fail(orrErrorInvalidValue, "{} {}: make one with orrSemaphoreInterprocess for it",
+                    slot->context->describe_semaphore(slot->va),
+                    slot->elsewhere ? "is another machine's"
+                    : declared_     ? "has streams that were added as its signallers, and cards of other "
+                                      "machines would be, too"
+                                    : "shares its memory with others of this process");
+    }
+    ORR_TRY(card, slot->context->winsys().query());
+    if ((card->features & ORR_FEATURE_FABRIC_SEMAPHORES) == 0) {
+        return fail(orrErrorNotSupported,
+                    "device {}, its firmware or its driver is older than this library: it would not notice "
+                    "when nobody of another machine is left who may signal the semaphore",
+                    slot->context->device());
+    }
+    // Before any other machine can signal it.
+    slot->abroad = true;
+    return slot->context->memory().export_fabric(*slot->block);
 }
 
 Status Semaphore::remove_signaller(const std::shared_ptr<Stream>& stream) {

@@ -33,6 +33,8 @@ struct SemaphoreSlot {
     bool lost = false;                 // a signal may come late or never: not to be given out again
     std::atomic<bool> claimed{false};  // see claim()
     bool shared = false;               // other processes may have it: see shared_semaphore.h
+    bool elsewhere = false;            // another machine's: nobody here knows its value, `cpu` is a stand-in
+    std::atomic<bool> abroad{false};   // other machines may have it
     SemaphorePool* pool = nullptr;     // null: of none
 
     std::uint64_t value() const;
@@ -124,6 +126,9 @@ class Semaphore {
     }
     // Its handle is gone: who waits is told.
     void end_waits() { destroyed_.store(true, std::memory_order_release); }
+
+    // For other machines, whose cards then are who may signal it.
+    Result<FabricKey> export_fabric();
 
     const std::shared_ptr<SemaphoreSlot> slot;
 

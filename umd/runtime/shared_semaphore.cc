@@ -38,10 +38,15 @@ Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::make_slot(Block* block)
         context_.memory().free_block(block);
         return std::unexpected(mapped.error());
     }
+    return make_slot(block, static_cast<orr_semaphore*>(*mapped));
+}
+
+std::shared_ptr<SemaphoreSlot> SharedSemaphores::make_slot(Block* block, orr_semaphore* cpu) {
     auto slot = std::make_unique<SemaphoreSlot>();
     slot->context = &context_;
     slot->block = block;
-    slot->cpu = static_cast<orr_semaphore*>(*mapped);
+    slot->cpu = cpu;
+    slot->elsewhere = block->elsewhere;
     slot->va = block->va;
     slot->shared = true;
     context_.fleet().note_shared();
@@ -82,7 +87,20 @@ Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::import(ForeignBo foreig
                 magic == SharedPage::kMagic ? name_of(is) : "memory", wanted);
 }
 
+Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::import_fabric(const FabricKey& key) {
+    // Its value is 0 for ever: who asks for it here is refused.
+    static orr_semaphore unknown{};
+    sweep();
+    ORR_TRY(bo, context_.winsys().import_fabric(key));
+    ORR_TRY(block, context_.memory().import_elsewhere_block(context_.device(), std::move(*bo)));
+    return make_slot(*block, &unknown);
+}
+
 Result<UniqueFd> SharedSemaphores::export_fd(const SemaphoreSlot& slot) {
+    if (slot.elsewhere) {
+        return fail(orrErrorInvalidValue, "{} is another machine's: only its owner gives it on",
+                    slot.context->describe_semaphore(slot.va));
+    }
     if (!slot.shared) {
         return fail(orrErrorInvalidValue,
                     "{} shares its memory with others of this process: make it with "
@@ -101,7 +119,9 @@ void SharedSemaphores::part(std::unique_ptr<SemaphoreSlot> slot) {
 
 bool SharedSemaphores::settle(Parted& parted) {
     if (!std::exchange(parted.noted, true)) {
-        for (const auto& stream : context_.fleet().streams())
+        // Another machine's is reached by this card alone, and those who wait there shall not wait for
+        // others.
+        for (const auto& stream : context_.fleet().streams(parted.block->elsewhere ? &context_ : nullptr))
             parted.users.emplace_back(stream, stream->rung());
     }
     std::erase_if(parted.users, [](const auto& user) {

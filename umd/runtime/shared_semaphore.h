@@ -49,6 +49,8 @@ class SharedSemaphores {
     Result<std::shared_ptr<SemaphoreSlot>> create(Kind kind);
     // A page of this card's memory that another process has exported.
     Result<std::shared_ptr<SemaphoreSlot>> import(ForeignBo foreign, Kind kind);
+    // A semaphore of another machine, which this card reaches.
+    Result<std::shared_ptr<SemaphoreSlot>> import_fabric(const FabricKey& key);
     static Result<UniqueFd> export_fd(const SemaphoreSlot& slot);
     static SharedPage& page(const SemaphoreSlot& slot);
     // Gives back the pages of slots that are gone, as soon as no stream of the process can touch them any
@@ -68,6 +70,8 @@ class SharedSemaphores {
         std::vector<std::pair<std::weak_ptr<Stream>, std::uint64_t>> users;
     };
     Result<std::shared_ptr<SemaphoreSlot>> make_slot(Block* block);
+    // cpu: where its value is seen.
+    std::shared_ptr<SemaphoreSlot> make_slot(Block* block, orr_semaphore* cpu);
     void part(std::unique_ptr<SemaphoreSlot> slot);
     // Whether no stream can touch it any more.
     bool settle(Parted& parted);

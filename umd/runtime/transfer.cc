@@ -131,6 +131,12 @@ Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_byt
     found = look_up(runtime, transfer.src, src_bytes, "source");
     if (!found) return std::unexpected(found.error());
     transfer.src_memory = *found;
+    if (transfer.src_memory && transfer.src_memory->elsewhere) {
+        return fail(orrErrorInvalidValue,
+                    "the source {:#x} is another machine's memory, which can be written only: have its owner "
+                    "copy from there",
+                    transfer.src);
+    }
     ORR_TRY(kind_fits, check_kind(transfer, kind));
     ORR_TRY(writable, check_writable(transfer.dst_memory, transfer.dst));
     return transfer;
@@ -221,6 +227,12 @@ Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, 
             "the {} of a copy with reduction is ordinary host memory: use memory of orrMallocHost, or "
             "copy it to the card first",
             transfer->dst_memory ? "source" : "destination");
+    }
+    if (transfer->dst_memory->elsewhere) {
+        return fail(orrErrorInvalidValue,
+                    "the destination {:#x} of a copy with reduction is another machine's memory, which can "
+                    "be written only: copy the source there and have its owner reduce it",
+                    transfer->dst);
     }
     const std::uint64_t apart =
         transfer->dst > transfer->src ? transfer->dst - transfer->src : transfer->src - transfer->dst;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <xf86drm.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
@@ -109,6 +110,21 @@ class DrmBo final : public Bo {
         if (drmPrimeHandleToFD(file_->fd.get(), handle_, DRM_CLOEXEC | DRM_RDWR, &fd) != 0)
             return fail_errno(errno, file_->what("exporting a buffer"));
         return UniqueFd(fd);
+    }
+    Result<FabricKey> export_fabric(bool semaphore) override {
+        drm_orr_fabric_export made{};
+        made.handle = handle_;
+        made.flags = semaphore ? ORR_FABRIC_SEMAPHORE : 0;
+        if (const int number = file_->ioctl(DRM_IOCTL_ORR_FABRIC_EXPORT, &made))
+            return fail_errno(number, file_->what("making a handle for other machines"));
+        FabricKey key{made.object, made.size, made.node, {}};
+        std::ranges::copy(made.secret, key.secret.begin());
+        return key;
+    }
+    void revoke_fabric(const FabricKey& key) override {
+        drm_orr_fabric_revoke revoke{};
+        revoke.object = key.object;
+        file_->ioctl(DRM_IOCTL_ORR_FABRIC_REVOKE, &revoke);
     }
 
   private:
@@ -347,6 +363,18 @@ class DrmDevice final : public Device {
         auto bo = std::make_unique<DrmBo>(file_, handle, info.size, info.mmap_offset);
         if (info.flags == 0) return std::nullopt;  // on the card's own node it would say what it is
         return ForeignBo{std::move(bo), (info.flags & ORR_BO_VRAM) != 0 ? BoKind::kVram : BoKind::kSystem};
+    }
+
+    Result<std::unique_ptr<Bo>> import_fabric(const FabricKey& key) override {
+        drm_orr_fabric_import import{};
+        import.object = key.object;
+        import.size = key.size;
+        import.node = key.node;
+        std::ranges::copy(key.secret, import.secret);
+        if (const int number = file_->ioctl(DRM_IOCTL_ORR_FABRIC_IMPORT, &import))
+            return fail_fabric(number, key, file_->node);
+        file_->keep(import.handle);
+        return std::make_unique<DrmBo>(file_, import.handle, key.size, 0);
     }
 
     Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,

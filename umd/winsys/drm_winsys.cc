@@ -70,6 +70,43 @@ std::unexpected<Error> fail_errno(int number, std::string_view what) {
     }
 }
 
+std::unexpected<Error> fail_fabric(int number, const FabricKey& key, const std::string& node) {
+    switch (number) {
+        case EINVAL:
+            return fail(orrErrorInvalidValue,
+                        "the handle is of card {}, which is of this machine, or of none that there can be: "
+                        "processes of one machine share with orrIpcExportMemory and the like",
+                        key.node);
+        case EACCES:
+            return fail(orrErrorInvalidHandle,
+                        "card {}, which is another machine's, does not know the handle: it was revoked, who "
+                        "made it has freed the memory or ended, or it was made up",
+                        key.node);
+        case EXDEV:
+            return fail(orrErrorPeerAccess,
+                        "no link of {} leads to card {}, which is another machine's: the card at the other "
+                        "end of the link has to import it, and the link has to be up (orrery-smi links)",
+                        node, key.node);
+        case ENOTCONN:
+            return fail(orrErrorPeerAccess,
+                        "card {}, which is another machine's, or the link to it from {} has just gone",
+                        key.node, node);
+        case ETIMEDOUT:
+            return fail(orrErrorTimeout,
+                        "the driver of card {}, which is another machine's, does not answer: is that machine "
+                        "running?",
+                        key.node);
+        case ENOSPC:
+        case EDQUOT:
+            return fail(orrErrorOutOfMemory,
+                        "card {}, which is another machine's, has no grants left for the handle: its owner "
+                        "has to use fewer and larger buffers",
+                        key.node);
+        default:
+            return fail_errno(number, fmt::format("importing memory of card {} on {}", key.node, node));
+    }
+}
+
 namespace {
 
 // Plain words, as a child after fork() reads them. More cards than that stay open in children.

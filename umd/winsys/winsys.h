@@ -11,6 +11,7 @@
 #include <drm/orrery_accel.h>
 #include <orrery/hw/link.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,15 @@ inline bool is_up(const drm_orr_query_link& link) {
     return link.state == ORR_LINK_UP || link.state == ORR_LINK_DEGRADED;
 }
 
+// What lets a card of another machine write to a buffer: see DRM_IOCTL_ORR_FABRIC_EXPORT.
+struct FabricKey {
+    std::uint64_t object = 0;
+    std::uint64_t size = 0;  // of the buffer
+    std::uint32_t node = 0;
+    std::array<std::uint8_t, 16> secret{};
+    bool operator==(const FabricKey&) const = default;
+};
+
 // A buffer object. Destruction closes it; the caller has unbound it before.
 class Bo {
   public:
@@ -39,6 +49,10 @@ class Bo {
     virtual void unmap() = 0;
     // A dma-buf by which another process can have it too: it lives as long as one of them has it.
     virtual Result<UniqueFd> export_fd() = 0;
+    // semaphore: needs ORR_FEATURE_FABRIC_SEMAPHORES; it begins with one, which is closed when no machine is
+    // left that may signal it. Lives until revoke_fabric(), which has to come before the end of the Bo.
+    virtual Result<FabricKey> export_fabric(bool semaphore) = 0;
+    virtual void revoke_fabric(const FabricKey& key) = 0;
 };
 
 // A buffer that another process has exported.
@@ -139,6 +153,8 @@ class Device {
     // What is behind a file descriptor that another process gave, if this card has it or made it; nothing: it
     // is another card's or another driver's. orrErrorInvalidValue: it is no buffer, or this process has it.
     virtual Result<std::optional<ForeignBo>> import_fd(int fd) = 0;
+    // Memory of another machine, to be bound with ORR_BIND_WRITE alone; it has no CPU mapping.
+    virtual Result<std::unique_ptr<Bo>> import_fabric(const FabricKey& key) = 0;
     // flags: ORR_BIND_*.
     virtual Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
                         std::uint32_t flags) = 0;
@@ -151,6 +167,9 @@ class Device {
     // before 1.6.
     virtual Result<WaitCycle> cycle(std::uint32_t queue);
 };
+
+// Why a card did not get the memory behind a handle of another machine. node: of the card that asked.
+std::unexpected<Error> fail_fabric(int number, const FabricKey& key, const std::string& node);
 
 class Winsys {
   public:

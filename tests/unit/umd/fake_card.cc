@@ -337,6 +337,13 @@ void FakeCard::cut_link() {
     drop_arrivals(nullptr);
     for (FakeCard* peer : peers_)
         peer->drop_arrivals(this);
+    // Each may be another machine's to the other.
+    FakeSignallers::all().remove_all(
+        this, ORR_FAILURE_WORD(ORR_QERR_PEER_LOST, uid & 0xff, ORR_FAILURE_NO_QUEUE, 0));
+    for (FakeCard* peer : peers_)
+        FakeSignallers::all().remove_all(
+            peer, ORR_FAILURE_WORD(ORR_QERR_PEER_LOST, peer->uid & 0xff, ORR_FAILURE_NO_QUEUE, 0));
+    wake();
 }
 
 void FakeCard::mend_link() {
@@ -371,8 +378,8 @@ bool FakeCard::write(std::uint64_t va, std::uint64_t bytes, std::uint64_t* fault
         wake();
         return true;
     }
-    if (!reaches(owner)) {
-        *fault = ORR_FAULT_PEER_DOWN;
+    if (!reaches(owner) || pages->revoked.load()) {
+        *fault = pages->revoked.load() ? ORR_FAULT_PEER_DENIED : ORR_FAULT_PEER_DOWN;
         return false;
     }
     {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include <orrery/fw/failure.h>
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 
@@ -42,10 +43,34 @@ std::shared_ptr<FakePages> behind(int fd) {
     return found == g_exported.end() ? nullptr : found->second.lock();
 }
 
+// What other machines may have, by number.
+struct FakeExport {
+    FabricKey key;
+    std::weak_ptr<FakePages> pages;
+    bool semaphore = false;
+};
+std::map<std::uint64_t, FakeExport> g_fabric;
+std::uint64_t g_fabric_keys = 0;
+std::mutex g_fabric_mutex;
+
+std::uint32_t node_of(const FakeCard& card) {
+    return static_cast<std::uint32_t>(card.number) + 1;
+}
+
+std::uint64_t abandoned_word(const FakeCard& card) {
+    return ORR_FAILURE_WORD(ORR_QERR_ABANDONED, card.uid & 0xff, ORR_FAILURE_NO_QUEUE, 0);
+}
+
 class FakeBo final : public Bo {
   public:
-    FakeBo(std::shared_ptr<FakePages> pages, FakeCard& card) : pages_(std::move(pages)), card_(card) {}
+    // signals: another machine's semaphore, which this card may signal while the Bo lives.
+    FakeBo(std::shared_ptr<FakePages> pages, FakeCard& card, bool signals = false)
+        : pages_(std::move(pages)), card_(card), signals_(signals) {}
     ~FakeBo() override {
+        if (signals_) {
+            FakeSignallers::all().remove(pages_->data, &card_, abandoned_word(card_));
+            pages_->owner.wake();
+        }
         const std::lock_guard lock(card_.mutex());
         for (const auto& [va, mapping] : card_.mappings) {
             if (card_.as_another_process) break;  // another one of this process may be
@@ -57,11 +82,28 @@ class FakeBo final : public Bo {
     Result<void*> map() override { return pages_->data; }
     void unmap() override {}
     Result<UniqueFd> export_fd() override { return exported(pages_); }
+    Result<FabricKey> export_fabric(bool semaphore) override {
+        if (card_.fabric_errno != 0) return fail_errno(card_.fabric_errno, "making a handle");
+        const std::lock_guard lock(g_fabric_mutex);
+        FabricKey key{++g_fabric_keys, pages_->size, node_of(card_), {}};
+        key.secret.fill(static_cast<std::uint8_t>(0x50 + key.object));
+        g_fabric[key.object] = {key, pages_, semaphore};
+        return key;
+    }
+    void revoke_fabric(const FabricKey& key) override {
+        const std::lock_guard lock(g_fabric_mutex);
+        EXPECT_EQ(g_fabric.erase(key.object), 1u);
+        pages_->revoked.store(true);
+        for (FakeCard* peer : card_.peers())
+            FakeSignallers::all().remove(pages_->data, peer, abandoned_word(*peer));
+        card_.wake();
+    }
     const std::shared_ptr<FakePages>& pages() const { return pages_; }
 
   private:
     std::shared_ptr<FakePages> pages_;
     FakeCard& card_;
+    const bool signals_;
 };
 
 class FakeQueue final : public HwQueue {
@@ -178,7 +220,8 @@ class FakeDevice final : public Device {
         query.features = (card_.checks_memory ? ORR_FEATURE_TELL : 0) |
                          (card_.host_atomics ? ORR_FEATURE_HOST_ATOMICS : 0) |
                          (card_.in_step ? ORR_FEATURE_IN_STEP : 0) |
-                         (card_.peer_reads ? ORR_FEATURE_PEER_READS : 0);
+                         (card_.peer_reads ? ORR_FEATURE_PEER_READS : 0) |
+                         (card_.fabric_semaphores ? ORR_FEATURE_FABRIC_SEMAPHORES : 0);
         card_.sku_name.copy(reinterpret_cast<char*>(query.sku_name), sizeof query.sku_name);
         card_.vector_isa.copy(reinterpret_cast<char*>(query.vector_isa), sizeof query.vector_isa);
         return query;
@@ -246,6 +289,21 @@ class FakeDevice final : public Device {
         }
         if (!card_.as_another_process) return fail(orrErrorInvalidValue, "this process has it already");
         return ForeignBo{std::make_unique<FakeBo>(pages, card_), pages->kind};
+    }
+    Result<std::unique_ptr<Bo>> import_fabric(const FabricKey& key) override {
+        if (card_.fabric_errno != 0) return fail_fabric(card_.fabric_errno, key, info_.node);
+        if (key.node == node_of(card_)) return fail_fabric(EINVAL, key, info_.node);
+        const auto owner = std::ranges::find_if(
+            card_.peers(), [&](const FakeCard* peer) { return node_of(*peer) == key.node; });
+        if (owner == card_.peers().end() || !card_.reaches(**owner))
+            return fail_fabric(EXDEV, key, info_.node);
+        const std::lock_guard lock(g_fabric_mutex);
+        const auto found = g_fabric.find(key.object);
+        const auto pages =
+            found == g_fabric.end() || found->second.key != key ? nullptr : found->second.pages.lock();
+        if (pages == nullptr) return fail_fabric(EACCES, key, info_.node);
+        if (found->second.semaphore) FakeSignallers::all().add(pages->data, &card_);
+        return std::make_unique<FakeBo>(pages, card_, found->second.semaphore);
     }
     Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
                 std::uint32_t flags) override {

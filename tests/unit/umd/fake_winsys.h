@@ -58,6 +58,7 @@ struct FakePages {
     std::uint64_t size;
     BoKind kind;
     std::byte* data;
+    std::atomic<bool> revoked{false};  // the key by which another machine had it
 };
 
 struct FakeDispatch {
@@ -124,6 +125,7 @@ class FakeCard {
     }
     bool as_another_process = false;  // imports what this process has exported
     bool knows_signallers = true;     // false: a driver without the call
+    int fabric_errno = 0;             // what keys and imports of other machines' memory fail with; 0: nothing
     std::uint64_t kicks() const { return kicks_.load(); }
     std::uint64_t waits() const { return waits_.load(); }
     std::uint64_t packets() const { return packets_done_.load(); }
@@ -165,6 +167,7 @@ class FakeCard {
     bool host_atomics = true;
     bool in_step = false;
     bool peer_reads = false;
+    bool fabric_semaphores = true;
     std::vector<orr_desc_tell> told;
     int live_pages = 0;
     std::uint32_t grants = 0;

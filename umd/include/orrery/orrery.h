@@ -17,6 +17,7 @@
 
 #include <orrery/base.h>
 #include <orrery/device.h>
+#include <orrery/fabric.h>
 #include <orrery/function.h>
 #include <orrery/gang.h>
 #include <orrery/ipc.h>
