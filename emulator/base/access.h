@@ -5,8 +5,12 @@
 
 namespace orrery::emu {
 
-// kPull: a load by who can ask another card and wait for its answer.
-enum class Access : std::uint8_t { kLoad, kStore, kFetch, kPull };
+// kPull: a load by who can ask another card and wait for its answer. kSignal: of a semaphore.
+enum class Access : std::uint8_t { kLoad, kStore, kFetch, kPull, kSignal };
+
+constexpr bool writes(Access access) {
+    return access == Access::kStore || access == Access::kSignal;
+}
 
 inline constexpr std::uint64_t kPageBytes = 4096;
 

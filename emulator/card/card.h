@@ -28,6 +28,7 @@
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
 #include "emulator/faults/faults.h"
+#include "emulator/link/barrier_unit.h"
 #include "emulator/link/link_port.h"
 #include "emulator/memory/host_memory.h"
 #include "emulator/memory/mmu.h"
@@ -183,6 +184,7 @@ class Card final : private SocEffects {
     void set_node(std::uint32_t node);
     void set_route(const Command& command);
     void grant(const Command& command);
+    void barrier(const Command& command);
     bool poll_links();
     void publish_reach(unsigned port);
     std::expected<void, std::string> build_lockstep();
@@ -244,6 +246,7 @@ class Card final : private SocEffects {
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> links_;
     std::vector<LinkPort*> active_links_;
     Peers peers_;
+    std::unique_ptr<BarrierUnit> barriers_;
     std::unique_ptr<Workers> workers_;
     std::unique_ptr<CheckedMemory> checked_memory_;  // null: use of memory is not checked
     std::unique_ptr<EngineContext> engine_context_;

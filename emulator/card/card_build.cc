@@ -113,6 +113,17 @@ std::expected<void, std::string> Card::build() {
     host_.set_atomics(false);
 
     if (auto built = build_lockstep(); !built) return built;
+    barriers_ = std::make_unique<BarrierUnit>(
+        events_, vram_, peers_, counters_,
+        BarrierUnit::Hooks{
+            .poke =
+                [this](std::uint64_t offset) {
+                    core_->note(ORR_OTRACE_NOTE_POKE, {offset});
+                    soc_->poked(offset, Pokes::kBarrierLane);
+                },
+            .act_at = [this] { return time_for_news(); },
+            .changed =
+                [this] { file_.barrier_states.store(barriers_->states(), std::memory_order_release); }});
     for (LinkConfig link : config_.links) {
         if (link.port >= sku.link_ports) {
             return std::unexpected(
@@ -168,8 +179,10 @@ std::expected<void, std::string> Card::build() {
             soc_->poked(offset, port);
         };
         hooks.poke_room = [this, port] { return soc_->poke_room(port); };
+        hooks.barrier = [this](const link::Message& message) { return barriers_->take(message); };
         hooks.changed = [this](std::uint32_t changed, std::uint32_t) {
             publish_link(changed);
+            barriers_->ways_changed();
             raise(ORR_IRQ_LINK);
         };
         hooks.refused = [this](std::uint32_t by, std::uint32_t node, std::uint32_t fault) {
@@ -200,6 +213,7 @@ std::expected<void, std::string> Card::build() {
     }
 
     windows_ = std::make_unique<Windows>(vram_, host_, *mmu_, peers_, events_, memory_, counters_, sku);
+    windows_->attach(*barriers_);
     soc_ =
         std::make_unique<SocRegisters>(sku, config_.uid, vram_.size(), events_, *doorbells_, *mmu_, *windows_,
                                        memory_, counters_, errors_, static_cast<SocEffects&>(*this));
@@ -251,7 +265,7 @@ std::expected<void, std::string> Card::build() {
         ports.push_back(&vector_unit_->port(i));
     soc_->attach_engines(std::move(ports));
     soc_->on_poke_room([this](unsigned port) {
-        if (links_[port] != nullptr) links_[port]->poke_room();
+        if (port < links_.size() && links_[port] != nullptr) links_[port]->poke_room();
     });
     core_ = std::make_unique<ControlCore>(sku, events_, *soc_, *windows_, counters_, errors_);
     for (unsigned port = 0; port < ORR_LINK_MAX_PORTS; ++port)

@@ -16,7 +16,7 @@ bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
     return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
            kind != kNode && kind != kRoute && kind != kForward && kind != kDrain && kind != kNote &&
-           kind != kLinkReset;
+           kind != kLinkReset && kind != kBarrier;
 }
 
 bool Card::drain_commands(bool quiet) {
@@ -94,6 +94,9 @@ void Card::carry_out(const Command& command) {
             break;
         case Command::Kind::kGrant:
             grant(command);
+            break;
+        case Command::Kind::kBarrier:
+            barrier(command);
             break;
         case Command::Kind::kBusMaster:
             quiesce();
@@ -223,6 +226,9 @@ void Card::reset() {
     windows_->reset();
     soc_->reset();
     core_->reset();
+    barriers_->reset(!keeps_step());
+    file_.barriers_done.store(0, std::memory_order_relaxed);
+    file_.barrier_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
     for (LinkPort* link : active_links_)
         link->reset();
     set_node(0);
@@ -317,6 +323,27 @@ void Card::set_route(const Command& command) {
         file_.routes[command.number].store(static_cast<std::uint32_t>(command.a), std::memory_order_release);
     for (LinkPort* link : active_links_)
         link->routes_changed();
+    barriers_->ways_changed();
+}
+
+void Card::barrier(const Command& command) {
+    const std::uint32_t slot = command.number & 0xffu;
+    std::uint32_t fault = ORR_FAULT_PERMISSION;
+    switch (command.number & ~0xffu) {
+        case ORR_BARRIER_ADD:
+            fault = barriers_->add(slot, static_cast<std::uint32_t>(command.a), command.c);
+            break;
+        case ORR_BARRIER_ARM:
+            fault = barriers_->arm(slot, command.d, command.b, command.c);
+            break;
+        case ORR_BARRIER_CLEAR:
+            fault = barriers_->clear(slot, command.c);
+            break;
+        default:
+            break;
+    }
+    file_.barrier_fault.store(fault, std::memory_order_relaxed);
+    file_.barriers_done.fetch_add(1, std::memory_order_release);
 }
 
 void Card::grant(const Command& command) {

@@ -26,6 +26,7 @@ struct Command {
         kLinkReset,   // number: port
         kGrant,       // number: port | node << 16, a: base, b: size, c: command word | rights, d: key
         kNote,        // number: port, note
+        kBarrier,     // number: command word, a: member, b: release, c: word, d: key
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

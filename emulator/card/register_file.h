@@ -52,6 +52,9 @@ struct RegisterFile {
     std::array<Link, ORR_LINK_MAX_PORTS> links;
     std::array<std::array<Reach, ORR_NODES>, ORR_LINK_MAX_PORTS> reach;
     std::atomic<std::uint32_t> node{0};
+    std::atomic<std::uint64_t> barrier_states{0};
+    std::atomic<std::uint32_t> barrier_fault{ORR_FAULT_NONE};
+    std::atomic<std::uint32_t> barriers_done{0};
     std::atomic<std::uint32_t> notes_sent{0};
     std::atomic<std::uint32_t> note_fault{ORR_FAULT_NONE};
     std::array<std::atomic<std::uint32_t>, ORR_NODES> routes{};  // as ORR_R_ROUTE shows them

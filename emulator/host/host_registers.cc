@@ -151,6 +151,8 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
     }
     if (is_route(offset)) return "only the host's own writes change it";
     switch (offset & ~std::uint64_t{3}) {
+        case ORR_R_BARRIER_DONE:
+            return "all commands that were written are done";
         case ORR_R_RESET_COUNT:
             return "all resets that were written are done";
         case ORR_R_BOOT_IMAGE:
@@ -160,6 +162,11 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_BOOT_ARG + 4:
         case ORR_R_IRQ_MASK:
         case ORR_R_NODE:
+        case ORR_R_BARRIER_MEMBER:
+        case ORR_R_BARRIER_RELEASE:
+        case ORR_R_BARRIER_RELEASE + 4:
+        case ORR_R_BARRIER_WORD:
+        case ORR_R_BARRIER_WORD + 4:
         case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
@@ -256,6 +263,15 @@ bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const 
         case ORR_R_BOOT_ARG:
             value = boot_arg_;
             return true;
+        case ORR_R_BARRIER_RELEASE:
+            value = barrier_.release;
+            return true;
+        case ORR_R_BARRIER_WORD:
+            value = barrier_.word;
+            return true;
+        case ORR_R_BARRIER_STATES:
+            value = file.barrier_states.load(std::memory_order_acquire);
+            return true;
         default:
             return false;
     }
@@ -283,6 +299,18 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
     }
     const Sku& sku = card_.sku();
     switch (offset) {
+        case ORR_R_BARRIER:
+            value = ORR_BARRIER_SLOTS | ORR_BARRIER_MEMBERS << 16;
+            return true;
+        case ORR_R_BARRIER_MEMBER:
+            value = barrier_.member;
+            return true;
+        case ORR_R_BARRIER_DONE:
+            value = file.barriers_done.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_BARRIER_FAULT:
+            value = file.barrier_fault.load(std::memory_order_acquire);
+            return true;
         case ORR_R_NOTE_SENT:
             value = file.notes_sent.load(std::memory_order_acquire);
             return true;
@@ -520,6 +548,12 @@ std::uint64_t* HostRegisters::wide_storage(std::uint64_t offset) {
             return &boot_image_;
         case ORR_R_BOOT_ARG:
             return &boot_arg_;
+        case ORR_R_BARRIER_KEY:
+            return &barrier_.key;
+        case ORR_R_BARRIER_RELEASE:
+            return &barrier_.release;
+        case ORR_R_BARRIER_WORD:
+            return &barrier_.word;
         default:
             return nullptr;
     }
@@ -547,6 +581,17 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
         case ORR_R_NOTE_SEND:
             if (value >= card_.sku().link_ports) return false;
             card_.post({.kind = Command::Kind::kNote, .number = value, .note = note_});
+            return true;
+        case ORR_R_BARRIER_MEMBER:
+            barrier_.member = value;
+            return true;
+        case ORR_R_BARRIER_CMD:
+            card_.post({.kind = Command::Kind::kBarrier,
+                        .number = value,
+                        .a = barrier_.member,
+                        .b = barrier_.release,
+                        .c = barrier_.word,
+                        .d = barrier_.key});
             return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;
@@ -642,6 +687,7 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
 void HostRegisters::clear() {
     boot_image_ = boot_arg_ = 0;
     boot_size_ = 0;
+    barrier_ = {};
     grants_ = {};
     note_ = {};
     card_.notes().clear();

@@ -63,6 +63,11 @@ class HostRegisters {
     std::uint64_t boot_image_ = 0;
     std::uint64_t boot_arg_ = 0;
     std::uint32_t boot_size_ = 0;
+    struct Barrier {
+        std::uint32_t member = 0;
+        std::uint64_t key = 0, release = 0, word = 0;
+    };
+    Barrier barrier_;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};
     std::array<std::uint32_t, ORR_NOTE_BYTES / 4> note_{};
 };

@@ -147,6 +147,7 @@ class LinkPort::Impl {
     // For the clock of the work that writes; `at` as PeerPort::write() has it.
     LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data, ModelTime at);
     std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value);
+    LinkTold tell(std::uint32_t node, const BarrierWord& word);
     std::uint32_t note(std::span<const std::byte> data);
     std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data);
 

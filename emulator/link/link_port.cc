@@ -231,6 +231,9 @@ LinkAsk LinkPort::atomic(std::uint32_t node, std::uint64_t offset, const LinkAto
                          Asker& asker) {
     return impl_->atomic(node, offset, atomic, at, asker);
 }
+LinkTold LinkPort::tell(std::uint32_t node, const BarrierWord& word) {
+    return impl_->tell(node, word);
+}
 void LinkPort::abandon(std::uint32_t tag) {
     impl_->requests_.abandon(tag);
 }

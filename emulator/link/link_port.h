@@ -32,6 +32,7 @@ struct Message;
 struct Passed;
 struct Passing;
 struct Reach;
+enum Status : std::uint16_t;
 }  // namespace link
 
 class LinkPort;
@@ -80,6 +81,9 @@ struct LinkHooks {
     // A node refused a write or signal of this card, for the 1st, 2nd, 4th, 8th, .. time: `fault` says why.
     // May be empty.
     std::function<void(std::uint32_t port, std::uint32_t node, std::uint32_t fault)> refused;
+    // A word for this card's barrier unit, in order with all that its sender sent; the unit judges it. Empty:
+    // there is none, and it is denied.
+    std::function<link::Status(const link::Message&)> barrier;
     // The neighbour, which says that it is that node, has a note for this card's driver. May be empty.
     std::function<void(std::uint32_t node, std::span<const std::byte> data)> noted;
     // Whether what comes here may be passed on, as far as others than the ports know. Empty: yes.
@@ -213,6 +217,7 @@ class LinkPort final : public PeerPort {
     LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
                    Asker& asker) override;
     void abandon(std::uint32_t tag) override;
+    LinkTold tell(std::uint32_t node, const BarrierWord& word) override;
     Refusals refused_by(std::uint32_t node) const override;
     void wait_for_room(std::uint32_t node, Event& event) override;
     void forget(Event& event) override;

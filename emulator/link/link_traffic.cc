@@ -276,6 +276,17 @@ std::uint32_t LinkPort::Impl::signal(std::uint32_t node, std::uint64_t offset, s
     return fault;
 }
 
+LinkTold LinkPort::Impl::tell(std::uint32_t node, const BarrierWord& word) {
+    if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
+    look_at_peer();
+    const unsigned lane = transmitter_.lane_of(node);
+    if (!has_turn(lane)) return {};
+    const LinkTold told = transmitter_.tell(events_.system_now(), node, word);
+    check_transmitter();
+    if (told.sent || told.fault != ORR_FAULT_NONE) call_next(lane);
+    return told;
+}
+
 std::uint32_t LinkPort::Impl::note(std::span<const std::byte> data) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
     look_at_peer();

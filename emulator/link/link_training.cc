@@ -41,6 +41,9 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
           std::uint64_t{config_.gbps} * 125'000'000, counts_,
           [this](std::uint32_t node, std::span<const std::byte> data) {
               if (hooks_.noted) hooks_.noted(node, data);
+          },
+          [this](const link::Message& message) {
+              return hooks_.barrier ? hooks_.barrier(message) : link::kDenied;
           }),
       transmitter_({.port = config_.port,
                     .lanes = config_.lanes,

@@ -64,6 +64,13 @@ const char* Reader::judge_op(const Message& message) const {
             if (message.bytes != 0 || message.payload_at != 0) return "a signal has a payload";
             if (message.offset % sizeof(orr_semaphore) != 0) return "a signal is misaligned";
             return nullptr;
+        case kOpArrive:
+        case kOpLeave:
+            if (message.bytes != 0 || message.payload_at != 0) return "a barrier's word has a payload";
+            if (message.offset >= ORR_BARRIER_SLOTS) return "a barrier's word is for no slot";
+            if (((message.value & ORR_SEM_FAILED) != 0) != (message.op == kOpLeave))
+                return "a barrier's word is none of its operation's";
+            return nullptr;
         case kOpRead:
             if (message.bytes == 0 || message.bytes > kMaxReadBytes) return "a read has a bad length";
             if (message.value != 0) return "a read has a reserved field set";

@@ -19,7 +19,7 @@ namespace orrery::emu::link {
 
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
                    ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts,
-                   Noted noted)
+                   Noted noted, Barrier barrier)
     : events_(events),
       vram_(vram),
       counters_(counters),
@@ -29,6 +29,7 @@ Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke
       comes_here_(std::move(comes_here)),
       answers_(std::move(answers)),
       noted_(std::move(noted)),
+      barrier_(std::move(barrier)),
       bytes_per_second_(bytes_per_second),
       counts_(counts),
       near_(counts),
@@ -138,6 +139,10 @@ void Receiver::execute(const Message& message, bool deny) {
     // Who is not behind this port gets no answer by it either.
     if (message.destination != node_ || !comes_here_(message.source, message.epoch))
         return refuse(message, kDenied, false);
+    if (is_barrier(message.op)) {
+        if (const Status status = barrier_(message); status != kDone) refuse(message, status, true);
+        return;
+    }
     std::uint8_t* at = vram_.at(message.offset, bytes);
     if (at == nullptr || deny) return refuse(message, kDenied, true);
     const Wish wish{.node = message.source,

@@ -26,6 +26,7 @@ class Receiver {
     using Room = std::function<bool()>;
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
     using Noted = std::function<void(std::uint32_t node, std::span<const std::byte> data)>;
+    using Barrier = std::function<Status(const Message&)>;
     using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
     // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a
     // read or atomic is carried out. `give`: data and value as the operation has them; a refused write is
@@ -39,10 +40,10 @@ class Receiver {
 
     // `room`: whether a poke may come. `arrived` hears of what was written. Messages that have arrived
     // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
-    // port, and in that epoch.
+    // port, and in that epoch. `barrier`: judges and takes what is for the card's barrier unit.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
              ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts,
-             Noted noted);
+             Noted noted, Barrier barrier);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();
@@ -122,6 +123,7 @@ class Receiver {
     ComesHere comes_here_;
     Answers answers_;
     Noted noted_;
+    Barrier barrier_;
     std::uint64_t bytes_per_second_;
     Counts& counts_;
     SharedArea inbox_;

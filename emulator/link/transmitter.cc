@@ -82,10 +82,9 @@ bool Transmitter::look_at_peer() {
 std::uint32_t Transmitter::refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset,
                                    std::uint64_t bytes) {
     std::uint32_t fault = ORR_FAULT_NONE;
-    const bool far = lane_of(node) == kFar;
-    if (node_ == 0 || (peer_node_ == 0 && !to_switch_) || (far && !forward_)) {
+    if (!has_way(node)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (!far &&
+    } else if (lane_of(node) != kFar &&
                !grants_.cover(*outbox_.operator->(),
                               {.node = node_, .rights = rights_for(op), .offset = offset, .bytes = bytes})) {
         fault = ORR_FAULT_PEER_DENIED;
@@ -273,6 +272,25 @@ Transmitter::Asked Transmitter::ask(ModelTime now, std::uint32_t node, std::uint
     line_.send(message, now, wire_bytes_of(message));
     if (broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};
     return {.room = true};
+}
+
+LinkTold Transmitter::tell(ModelTime now, std::uint32_t node, const BarrierWord& word) {
+    if (!has_way(node)) {
+        counters_.add(ORR_CTR_LINK_DENIED);
+        return {.fault = ORR_FAULT_NO_ROUTE};
+    }
+    const Lane lane = lane_of(node);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
+    const bool room = to.pending().empty() && to.room(0);
+    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (!room) return {};
+    Message message = message_to(node, word.fails ? kOpLeave : kOpArrive, now, word.slot);
+    message.value = word.value;
+    message.key = word.key;
+    line_.send(message, now, wire_bytes_of(message));
+    if (broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};
+    return {.sent = true};
 }
 
 bool Transmitter::answer_room(std::uint32_t node, std::uint64_t bytes) {

@@ -70,6 +70,7 @@ class Transmitter {
         LinkAtomic atomic{};
     };
     Asked ask(ModelTime now, std::uint32_t node, std::uint64_t offset, const Request& request);
+    LinkTold tell(ModelTime now, std::uint32_t node, const BarrierWord& word);
     // Whether an answer of so many bytes to that node has room.
     bool answer_room(std::uint32_t node, std::uint64_t bytes);
     struct Answer {
@@ -118,6 +119,9 @@ class Transmitter {
     std::uint64_t peer_alive() const;
 
   private:
+    bool has_way(std::uint32_t node) const {
+        return node_ != 0 && (peer_node_ != 0 || to_switch_) && (forward_ || lane_of(node) != kFar);
+    }
     // Why not: ORR_FAULT_*.
     std::uint32_t refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset, std::uint64_t bytes);
     Message message_to(std::uint32_t node, std::uint32_t op, ModelTime now, std::uint64_t offset) const;

@@ -14,7 +14,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 7;
+inline constexpr std::uint32_t kVersion = 8;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -56,9 +56,12 @@ inline constexpr std::uint32_t kOpRead = 3;    // `bytes` from VRAM `offset` to 
 inline constexpr std::uint32_t kOpAtomic = 4;  // `function` on the word of `bytes` at VRAM `offset`
 inline constexpr std::uint32_t kOpNote =
     16;  // ORR_NOTE_BYTES from the payload area to the neighbour's driver
+inline constexpr std::uint32_t kOpArrive = 6;  // at round `value` of the barrier in slot `offset`
+inline constexpr std::uint32_t kOpLeave = 7;   // that barrier has failed for the sender, with `value`
 // And answers, in `near_back` and `far_back`:
 inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an atomic (the old value), or a
-                                               // write or signal that was refused (tag 0)
+                                               // write, signal or word of a barrier that was
+                                               // refused (tag 0)
 
 // Message::status of an answer.
 enum Status : std::uint16_t {
@@ -76,15 +79,16 @@ struct alignas(64) Message {
                             // 8; kOpNote: ORR_NOTE_BYTES; kOpAnswer: of payload, 0 .. kMaxReadBytes; else 0
     std::uint64_t index;    // of this message in its channel since the link came up, from 0
     std::uint64_t send_ps;  // the sender's system time when it was given to the port
-    std::uint64_t arrival_ps;   // send + waiting + serialisation + latency; never falls
-    std::uint64_t offset;       // in the VRAM of `destination`
-    std::uint64_t value;        // kOpSignal; kOpAtomic: the operand; kOpAnswer: the old value; else 0
+    std::uint64_t arrival_ps;  // send + waiting + serialisation + latency; never falls
+    std::uint64_t offset;  // in the VRAM of `destination`; kOpArrive, kOpLeave: a slot of its barrier unit
+    std::uint64_t value;   // kOpSignal, kOpArrive, kOpLeave; kOpAtomic: the operand; kOpAnswer: the old
+                           // value; else 0
     std::uint32_t payload_at;   // with payload: where in the payload area it begins, else 0; it goes on at 0
     std::uint16_t source;       // the node that sent it
     std::uint16_t destination;  // the node for which it is
     std::uint64_t payload_end;  // bytes of the payload area used since the link came up, up to this message
     std::uint64_t head_ps;      // when its first byte arrives
-    std::uint64_t key;          // of the grant that a request goes by; 0: none was given
+    std::uint64_t key;          // of the grant, or barrier, that a request goes by; 0: none was given
     std::uint64_t compare;      // kOpAtomic: of ORR_ATOMIC_COMPARE_SWAP, else 0
     std::uint32_t tag;          // of a read or atomic, and its answer; else 0
     std::uint16_t function;     // kOpAtomic: ORR_ATOMIC_*, else 0
@@ -98,6 +102,10 @@ struct alignas(64) Message {
 };
 static_assert(sizeof(Message) == 128);
 
+// A word between barrier units.
+constexpr bool is_barrier(std::uint32_t op) {
+    return op == kOpArrive || op == kOpLeave;
+}
 constexpr bool has_payload(std::uint32_t op) {
     return op == kOpWrite || op == kOpAnswer || op == kOpNote;
 }

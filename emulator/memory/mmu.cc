@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include <orrery/hw/link.h>
+
 namespace orrery::emu {
 
 namespace {
@@ -12,6 +14,7 @@ constexpr std::uint64_t kVaLimit = std::uint64_t{1} << ORR_VA_BITS;
 constexpr unsigned kPageShift = 12;
 constexpr unsigned kHugeShift = 21;
 constexpr unsigned kLevelBits = 9;
+constexpr std::uint64_t kBarrierEnd = std::uint64_t{ORR_BARRIER_SLOTS} * ORR_PAGE_SIZE;
 static_assert(TlbTags::kLevels == ORR_MMU_LEVELS);
 
 // asid (10 bits) << 37 | page number (36 bits) << 1 | huge; never 0, as asid 0 is never valid.
@@ -39,6 +42,7 @@ std::uint64_t right_for(Access access) {
         case Access::kPull:
             return ORR_PTE_READ;
         case Access::kStore:
+        case Access::kSignal:
             return ORR_PTE_WRITE;
         case Access::kFetch:
             return ORR_PTE_EXEC;
@@ -164,8 +168,9 @@ std::uint32_t Mmu::read_entry(std::uint64_t table, unsigned level, std::uint64_t
     if (level > 1) return ORR_FAULT_RESERVED_BIT;
     if (level == 1 && (entry & ORR_PTE_ADDR_MASK) % ORR_HUGE_PAGE_SIZE != 0) return ORR_FAULT_RESERVED_BIT;
     if (target_of(entry) == ORR_TARGET_PEER) return ORR_FAULT_NONE;
-    return target_of(entry) > ORR_TARGET_PEER || (entry & ORR_PTE_NODE_MASK) != 0 ? ORR_FAULT_RESERVED_BIT
-                                                                                  : ORR_FAULT_NONE;
+    const bool no_slot =
+        target_of(entry) == ORR_TARGET_BARRIER && (level != 0 || (entry & ORR_PTE_ADDR_MASK) >= kBarrierEnd);
+    return no_slot || (entry & ORR_PTE_NODE_MASK) != 0 ? ORR_FAULT_RESERVED_BIT : ORR_FAULT_NONE;
 }
 
 std::uint32_t Mmu::walk(std::uint32_t asid, std::uint64_t va, std::uint64_t& pte, bool& huge) const {
@@ -215,7 +220,7 @@ std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Acces
             leaf.host = vram_.data() + leaf.address;
             return ORR_FAULT_NONE;
         case ORR_TARGET_HOST: {
-            const HostMemory::Span span = find(leaf.address, leaf.bytes, access == Access::kStore);
+            const HostMemory::Span span = find(leaf.address, leaf.bytes, writes(access));
             if (span.data == nullptr) return ORR_FAULT_PAGE_RANGE;
             leaf.host = span.data;
             if (!span.readable) leaf.rights &= static_cast<std::uint8_t>(~(kPageRead | kPageExec));
@@ -224,8 +229,10 @@ std::uint32_t Mmu::resolve(std::uint64_t va, std::uint64_t pte, bool huge, Acces
             leaf.bytes = span.bytes;
             return ORR_FAULT_NONE;
         }
+        case ORR_TARGET_BARRIER:
+            return access == Access::kSignal ? ORR_FAULT_NONE : ORR_FAULT_PERMISSION;
         default:
-            return access == Access::kStore || access == Access::kPull ? ORR_FAULT_NONE : ORR_FAULT_PEER_READ;
+            return writes(access) || access == Access::kPull ? ORR_FAULT_NONE : ORR_FAULT_PEER_READ;
     }
 }
 

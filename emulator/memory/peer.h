@@ -52,6 +52,18 @@ struct LinkAtomic {
     std::uint64_t operand = 0, compare = 0;
 };
 
+// What a barrier unit tells another one.
+struct BarrierWord {
+    bool fails = false;  // the barrier has failed here; else: arrived
+    std::uint32_t slot = 0;
+    std::uint64_t value = 0;
+    std::uint64_t key = 0;
+};
+struct LinkTold {
+    std::uint32_t fault = ORR_FAULT_NONE;
+    bool sent = false;  // false without a fault: no room now, as LinkSend
+};
+
 // Card thread only.
 class PeerPort {
   public:
@@ -82,6 +94,9 @@ class PeerPort {
     };
     virtual Refusals refused_by(std::uint32_t node) const = 0;
 
+    // To the barrier unit of `node`.
+    virtual LinkTold tell(std::uint32_t node, const BarrierWord& word) = 0;
+
     // Schedules `event` for now once there may be room for `node`, or the link is down. Who waits longest is
     // first; who comes to write meanwhile gets no room. forget(): no longer, before the event is used for
     // anything else.
@@ -100,6 +115,15 @@ class PeerPort {
     // The other direction: what the peer has sent up to its last signal of this card's semaphore at `offset`
     // is carried out, before its time if need be. False: not all; too much waits for the control core.
     virtual bool settle(std::uint64_t offset) = 0;
+};
+
+// What the semaphore unit sees of the card's barrier unit. Card thread only.
+class Arrivals {
+  public:
+    virtual ~Arrivals() = default;
+    // A signal of the page of that slot: this card is at round `value`, or has failed if it has
+    // ORR_SEM_FAILED. Maybe inside an instruction of the control core. Gives ORR_FAULT_*.
+    virtual std::uint32_t arrive(std::uint64_t slot, std::uint64_t value) = 0;
 };
 
 // A card's ports, and what software said of the nodes behind them (ORR_R_ROUTE).

@@ -57,7 +57,10 @@ class Pokes {
         waiting_ = turn_ = 0;
     }
 
-    static constexpr unsigned kLanes = ORR_LINK_MAX_PORTS;
+    // The barrier unit's has room at any time: it has fewer semaphores than that.
+    static constexpr unsigned kBarrierLane = ORR_LINK_MAX_PORTS;
+    static constexpr unsigned kLanes = ORR_LINK_MAX_PORTS + 1;
+    static_assert(ORR_BARRIER_SLOTS <= kDepth);
 
   private:
     struct Lane {

@@ -240,7 +240,7 @@ std::uint64_t memory_of(const Translation& found) {
 
 Signalled Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now) {
     if (va % sizeof(orr_semaphore) != 0) return {.fault = ORR_FAULT_MISALIGNED};
-    const auto found = mmu_.translate(asid, va, sizeof(orr_semaphore), Access::kStore);
+    const auto found = mmu_.translate(asid, va, sizeof(orr_semaphore), Access::kSignal);
     if (!found) return {.fault = found.error().code};
     Signalled done{.walk = walk(asid, va, found->huge)};
     const auto refused = [&done](std::uint32_t fault) {
@@ -253,6 +253,12 @@ Signalled Windows::signal(std::uint32_t asid, std::uint64_t va, std::uint64_t va
         PeerPort* peer = peers_.towards(found->node);
         return refused(peer != nullptr ? peer->signal(found->node, found->address, value)
                                        : peers_.fault_of(found->node));
+    }
+    if (found->target == ORR_TARGET_BARRIER) {
+        const bool first = found->address % ORR_PAGE_SIZE == 0;
+        return refused(first && arrivals_ != nullptr
+                           ? arrivals_->arrive(found->address / ORR_PAGE_SIZE, value)
+                           : ORR_FAULT_PAGE_RANGE);
     }
     if (is_crooked(found->host)) return refused(ORR_FAULT_PAGE_RANGE);
     raise_semaphore(found->host, value, now);

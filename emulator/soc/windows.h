@@ -61,8 +61,11 @@ class Windows {
     void clear_fault() { fault_ = ORR_FAULT_NONE; }
     void set_fault(std::uint32_t code, std::uint64_t address);
     void reset();
+    // Who takes signals of its pages; it outlives the core's use.
+    void attach(Arrivals& arrivals) { arrivals_ = &arrivals; }
 
-    // Raises the semaphore at `va` to {value, time}, or signals it on a peer.
+    // Raises the semaphore at `va` to {value, time}, or signals it on a peer. Of a page of the barrier
+    // unit it is an arrival.
     Signalled signal(std::uint32_t asid, std::uint64_t va, std::uint64_t value, ModelTime now);
     // What the control core waits for the translation of `va`, which it has just used.
     ModelTime walk(std::uint32_t asid, std::uint64_t va, bool huge) {
@@ -95,6 +98,7 @@ class Windows {
     HostMemory& host_;
     Mmu& mmu_;
     const Peers& peers_;
+    Arrivals* arrivals_ = nullptr;
     EventQueue& events_;
     MemorySystem& memory_;
     Counters& counters_;

@@ -91,6 +91,12 @@ constexpr const char* meaning(std::size_t number) {
             return "Messages between other cards that this card passed on.";
         case ORR_CTR_LINK_DROPPED:
             return "Messages between other cards that this card could not pass on.";
+        case ORR_CTR_BARRIER_RELEASES:
+            return "Rounds of barriers of several cards that this card saw completed.";
+        case ORR_CTR_BARRIER_FAILURES:
+            return "Barriers of several cards that failed while this card was a member.";
+        case ORR_CTR_BARRIER_DENIED:
+            return "Messages for barriers from cards that are no members or had another key.";
         default:
             return nullptr;
     }

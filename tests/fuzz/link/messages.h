@@ -17,15 +17,18 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
                              std::uint64_t& payload_end, ModelTime& arrival) {
     auto m = input.take<link::Message>();
     const auto keep = input.take<std::uint8_t>();
-    if ((keep & 1) == 0) m.op = m.op % 8 == 7 ? link::kOpNote : 1 + m.op % link::kOpAtomic;
+    if ((keep & 1) == 0) {
+        m.op = m.op % 8 == 7 ? link::kOpNote : 1 + m.op % (link::kOpAtomic + 2);
+        if (m.op > link::kOpAtomic) m.op += link::kOpArrive - link::kOpAnswer;
+    }
     if ((keep & 2) == 0) m.index = index;
     const bool note = m.op == link::kOpNote;
     const bool asks = m.op == link::kOpRead || m.op == link::kOpAtomic;
     if ((keep & 4) == 0) {
-        m.bytes = m.op == link::kOpSignal   ? 0
-                  : note                    ? ORR_NOTE_BYTES
-                  : m.op == link::kOpAtomic ? 4 + m.bytes % 2 * 4
-                                            : 1 + m.bytes % 0x5000;
+        m.bytes = m.op == link::kOpSignal || link::is_barrier(m.op) ? 0
+                  : note                                            ? ORR_NOTE_BYTES
+                  : m.op == link::kOpAtomic                         ? 4 + m.bytes % 2 * 4
+                                                                    : 1 + m.bytes % 0x5000;
         m.tag = asks ? m.tag | 1 : 0;
     }
     if ((keep & 8) == 0) {
@@ -50,6 +53,10 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
         if (m.op == link::kOpAtomic) m.offset &= ~std::uint64_t{7};
     }
     if ((keep & 64) == 0 && m.op == link::kOpSignal) m.offset &= ~std::uint64_t{15};
+    if ((keep & 64) == 0 && link::is_barrier(m.op)) {
+        m.offset %= ORR_BARRIER_SLOTS;
+        m.value = m.op == link::kOpLeave ? m.value | ORR_SEM_FAILED : m.value & ~ORR_SEM_FAILED;
+    }
     m.damaged %= link::kMostDamaged + 2;
     payload_end = m.payload_end;
     arrival = m.arrival_ps;

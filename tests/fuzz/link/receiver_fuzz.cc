@@ -29,7 +29,11 @@ struct Card {
                            (data.data() < first || data.data() + data.size() > first + kGrantBytes))
                            std::abort();
                    }},
-              50'000'000'000, counts, [](std::uint32_t, std::span<const std::byte>) {}),
+              50'000'000'000, counts, [](std::uint32_t, std::span<const std::byte>) {},
+              [](const link::Message& word) {
+                  if (word.source != kPeer || word.offset >= ORR_BARRIER_SLOTS) std::abort();
+                  return word.key == 5 ? link::kDone : link::kBadKey;
+              }),
           replies(events, counters, counts, receiver.near_back(), requests,
                   {.comes_here = [](std::uint32_t node, std::uint32_t) { return node == kPeer; },
                    .node = [] { return kOwner; },

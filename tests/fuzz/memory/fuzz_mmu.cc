@@ -32,9 +32,9 @@ class World {
     }
     void check(const Translation& found, std::uint64_t wanted, Access access) const {
         require(found.bytes >= 1 && found.bytes <= wanted);
-        const std::uint8_t right = access == Access::kLoad    ? kPageRead
-                                   : access == Access::kStore ? kPageWrite
-                                                              : kPageExec;
+        const std::uint8_t right = access == Access::kFetch ? kPageExec
+                                   : writes(access)         ? kPageWrite
+                                                            : kPageRead;
         require((found.rights & right) != 0);
         switch (found.target) {
             case ORR_TARGET_VRAM:
@@ -44,12 +44,16 @@ class World {
             case ORR_TARGET_HOST:
                 require(found.address >= kHostAt && found.bytes <= kHostBytes &&
                         found.address - kHostAt <= kHostBytes - found.bytes);
-                if (access == Access::kStore)
-                    require(found.address + found.bytes <= kHostAt + kHostBytes / 2);
+                if (writes(access)) require(found.address + found.bytes <= kHostAt + kHostBytes / 2);
                 if (found.address >= kHostAt + kHostBytes / 2) require((found.rights & kPageWrite) == 0);
                 break;
+            case ORR_TARGET_BARRIER:
+                require(found.host == nullptr && access == Access::kSignal &&
+                        found.address < std::uint64_t{ORR_BARRIER_SLOTS} * ORR_PAGE_SIZE);
+                break;
             default:
-                require(found.target == ORR_TARGET_PEER && found.host == nullptr && access == Access::kStore);
+                require(found.target == ORR_TARGET_PEER && found.host == nullptr &&
+                        (writes(access) || access == Access::kPull));
         }
         // Touch the ends, for the sanitizer.
         if (found.host != nullptr) {
@@ -126,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 if (in.take(1) % 4 == 0) va |= in.take(8) << 32;
                 va &= in.take(1) % 2 == 0 ? 0x0000'0001'c0ff'ffffull : ~0ull;
                 const std::uint64_t wanted = in.take(3) + 1;
-                const auto access = static_cast<Access>(in.take(1) % 3);
+                const auto access = static_cast<Access>(in.take(1) % 5);
                 if (const auto found = world.mmu.translate(asid, va, wanted, access)) {
                     world.check(*found, wanted, access);
                 }

@@ -201,6 +201,117 @@ TEST_F(LinkedCards, NotesThatGoNowhere) {
     EXPECT_EQ(a_->read32(ORR_R_NOTE_FAULT), ORR_FAULT_NONE);
 }
 
+// Slot 3 of a and slot 5 of b, whose pages are mapped at kPeerVa of each.
+struct TwoCardBarrier {
+    TwoCardBarrier(CardRig& first, CardRig& second) : a(first), b(second) {
+        set_up(a, 3, 2, 5);
+        set_up(b, 5, 1, 3);
+    }
+    static std::uint32_t command(CardRig& card, std::uint32_t word) {
+        const std::uint32_t done = card.read32(ORR_R_BARRIER_DONE);
+        card.write32(ORR_R_BARRIER_CMD, word);
+        EXPECT_EQ(card.read32(ORR_R_BARRIER_DONE), done + 1);
+        return card.read32(ORR_R_BARRIER_FAULT);
+    }
+    static void set_up(CardRig& card, std::uint32_t slot, std::uint32_t other, std::uint32_t there) {
+        card.write32(ORR_R_BARRIER_MEMBER, other | there << ORR_BARRIER_SLOT_SHIFT);
+        card.write64(ORR_R_BARRIER_WORD, 0x100 + other);
+        EXPECT_EQ(command(card, slot | ORR_BARRIER_ADD), ORR_FAULT_NONE);
+        card.write64(ORR_R_BARRIER_KEY, 0x1234'5678'9abc'def0);
+        card.write64(ORR_R_BARRIER_RELEASE, kGranted);
+        card.write64(ORR_R_BARRIER_WORD, 0x300 - other);
+        EXPECT_EQ(command(card, slot | ORR_BARRIER_ARM), ORR_FAULT_NONE);
+        EXPECT_EQ(card.read64(ORR_R_BARRIER_STATES), std::uint64_t{ORR_BARRIER_ARMED} << 4 * slot);
+        card.map_page(kAsid, kPeerVa, slot * ORR_PAGE_SIZE,
+                      ORR_PTE_WRITE | std::uint64_t{ORR_TARGET_BARRIER} << ORR_PTE_TARGET_SHIFT);
+        card.run(card.set_root(kAsid));
+    }
+    static std::uint64_t arrive(CardRig& card, std::uint64_t value) {
+        return card.run(CardRig::signal(kAsid, kPeerVa, value)).back().result;
+    }
+    static orr_semaphore at(CardRig& card) {
+        orr_semaphore semaphore{};
+        std::memcpy(&semaphore, card.card().vram().at(kGranted, sizeof semaphore), sizeof semaphore);
+        return semaphore;
+    }
+    CardRig& a;
+    CardRig& b;
+};
+
+TEST_F(LinkedCards, MeetAtABarrier) {
+    EXPECT_EQ(a_->read32(ORR_R_BARRIER), ORR_BARRIER_SLOTS | ORR_BARRIER_MEMBERS << 16);
+    EXPECT_EQ(a_->read64(ORR_R_BARRIER_STATES), 0u);
+    TwoCardBarrier barrier(*a_, *b_);
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+        EXPECT_EQ(TwoCardBarrier::arrive(*a_, round), ORR_FAULT_NONE);
+        settle();
+        EXPECT_EQ(TwoCardBarrier::at(*a_).value, round - 1);
+        EXPECT_EQ(TwoCardBarrier::arrive(*b_, round), ORR_FAULT_NONE);
+        settle();
+        for (CardRig* card : {a_.get(), b_.get()}) {
+            EXPECT_EQ(TwoCardBarrier::at(*card).value, round);
+            EXPECT_EQ(card->soc(SOC_POKE_POP), kGranted);
+            EXPECT_EQ(card->soc(SOC_POKE_POP), ~0ull);
+        }
+        EXPECT_GE(TwoCardBarrier::at(*a_).time_ps,
+                  TwoCardBarrier::at(*b_).time_ps + a_->card().sku().link_latency_ns * kPsPerNs)
+            << "the second came last";
+    }
+    EXPECT_EQ(a_->counter(ORR_CTR_BARRIER_RELEASES), 3u);
+    // Nothing but signals of its first word.
+    EXPECT_EQ(a_->run(signal(kPeerVa + 16, 9)).back().result, ORR_FAULT_PAGE_RANGE);
+    const auto window =
+        a_->run({{OP_READ, ORR_CONTEXT_WINDOW(kAsid, kPeerVa), 0, 0}, CardRig::read(SOC_WINDOW_FAULT)});
+    EXPECT_EQ(window[1].result, ORR_FAULT_PERMISSION);
+    EXPECT_EQ(a_->counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(LinkedCards, ABarrierFailsWithItsMembers) {
+    TwoCardBarrier barrier(*a_, *b_);
+    EXPECT_EQ(TwoCardBarrier::arrive(*a_, ORR_SEM_FAILED | 7), ORR_FAULT_NONE);
+    settle();
+    EXPECT_EQ(TwoCardBarrier::at(*a_).value, ORR_SEM_FAILED | 7);
+    EXPECT_EQ(TwoCardBarrier::at(*b_).value, ORR_SEM_FAILED | 7);
+    EXPECT_EQ(b_->read64(ORR_R_BARRIER_STATES), std::uint64_t{ORR_BARRIER_LOST} << 20);
+    b_->write64(ORR_R_BARRIER_WORD, 5);
+    EXPECT_EQ(TwoCardBarrier::command(*b_, 5 | ORR_BARRIER_CLEAR), ORR_FAULT_NONE);
+    EXPECT_EQ(b_->read64(ORR_R_BARRIER_STATES), 0u);
+    EXPECT_EQ(TwoCardBarrier::command(*b_, 5 | ORR_BARRIER_CLEAR | ORR_BARRIER_ADD), ORR_FAULT_PERMISSION);
+    EXPECT_EQ(TwoCardBarrier::arrive(*b_, 2), ORR_FAULT_PAGE_RANGE);
+}
+
+TEST_F(LinkedCards, ABarrierFailsWithACardThatIsReset) {
+    TwoCardBarrier barrier(*a_, *b_);
+    a_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    EXPECT_EQ(a_->read64(ORR_R_BARRIER_STATES), 0u);
+    EXPECT_EQ(a_->read32(ORR_R_BARRIER_DONE), 0u);
+    settle();
+    EXPECT_EQ(TwoCardBarrier::at(*b_).value, ORR_SEM_FAILED | 0x2fe) << "as it said when it was armed";
+    EXPECT_EQ(TwoCardBarrier::at(*a_).value, 0u);
+}
+
+TEST_F(LinkedCards, ABarrierFailsWithItsLink) {
+    TwoCardBarrier barrier(*a_, *b_);
+    EXPECT_EQ(TwoCardBarrier::arrive(*a_, 1), ORR_FAULT_NONE);
+    b_.reset();
+    step_until([&] { return a_->read32(kLink) == ORR_LINK_DOWN; });
+    a_->settle();
+    EXPECT_EQ(TwoCardBarrier::at(*a_).value, ORR_SEM_FAILED | 0x102);
+    EXPECT_EQ(a_->soc(SOC_POKE_POP), kGranted);
+}
+
+TEST_F(LinkedCards, ABarrierFailsWithAnEpoch) {
+    TwoCardBarrier barrier(*a_, *b_);
+    b_->write32(ORR_R_ROUTE(1), ORR_ROUTE_VALID | 1 << ORR_ROUTE_EPOCH_SHIFT);
+    b_->settle();
+    EXPECT_EQ(TwoCardBarrier::at(*b_).value, ORR_SEM_FAILED | 0x101);
+    settle();
+    EXPECT_EQ(TwoCardBarrier::at(*a_).value, 0u) << "its driver writes the same there";
+    a_->write32(ORR_R_ROUTE(2), ORR_ROUTE_VALID | 1 << ORR_ROUTE_EPOCH_SHIFT);
+    a_->settle();
+    EXPECT_EQ(TwoCardBarrier::at(*a_).value, ORR_SEM_FAILED | 0x102);
+}
+
 TEST_F(LinkedCards, AnEpochEndsWhatWasSentInAnOlderOne) {
     map();
     grant(*b_, kGranted, 0x1000);

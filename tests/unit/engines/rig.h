@@ -62,6 +62,7 @@ class FakePeer final : public PeerPort {
         ++abandoned;
         std::erase_if(asked, [tag](const Question& one) { return one.tag == tag; });
     }
+    LinkTold tell(std::uint32_t, const BarrierWord&) override { return {.fault = fault, .sent = true}; }
     Refusals refused_by(std::uint32_t) const override { return refused; }
     struct Question {
         std::uint32_t tag = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/link/barrier_unit.h"
 #include "tests/unit/link/two_cards.h"
 
 namespace orrery::emu::test {
@@ -41,7 +42,11 @@ struct NetCard {
             arrivals.push_back(events.system_now());
             if (on_arrival) on_arrival(offset, bytes);
         };
-        hooks.changed = [this](std::uint32_t, std::uint32_t) { ++interrupts; };
+        hooks.changed = [this](std::uint32_t, std::uint32_t) {
+            ++interrupts;
+            barriers.ways_changed();
+        };
+        hooks.barrier = [this](const link::Message& message) { return barriers.take(message); };
         hooks.drained = [this](std::uint32_t, std::uint32_t drains) { drained += drains; };
         ports.at(port) = std::move(*LinkPort::create(config, events, vram, counters, errors, hooks));
         peers.attach(port, ports[port].get());
@@ -50,6 +55,7 @@ struct NetCard {
     void route(std::uint32_t to, std::uint32_t port, std::uint32_t epoch = 0, std::uint32_t more = 0) {
         if (!peers.set_route(to, ORR_ROUTE_VALID | port | more | epoch << ORR_ROUTE_EPOCH_SHIFT))
             throw std::runtime_error("route");
+        barriers.ways_changed();
     }
     void grant_all(std::uint32_t slot, std::uint32_t to) {
         for (auto& port : ports)
@@ -80,6 +86,12 @@ struct NetCard {
     Errors errors;
     Faults faults{{}, events, {.die = [] {}, .struck = {}}};
     Peers peers;
+    BarrierUnit barriers{
+        events,
+        vram,
+        peers,
+        counters,
+        {.poke = [this](std::uint64_t offset) { pokes.push_back(offset); }, .act_at = {}, .changed = {}}};
     bool stuck = false;  // its core takes no pokes
     std::vector<std::uint64_t> pokes;
     std::vector<ModelTime> arrivals;
@@ -88,17 +100,27 @@ struct NetCard {
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> ports;
 };
 
-// Card n has node n + 1. In a chain port 1 leads up and port 0 down; a ring closes it.
+enum class Shape : std::uint8_t { kChain, kRing, kMesh };
+
+// Card n has node n + 1. In a chain port 1 leads up and port 0 down; a ring closes it. In a mesh each card
+// has a link to each other, in their order.
 class Net {
   public:
-    Net(unsigned number, bool ring) : ring_(ring) {
+    Net(unsigned number, bool ring) : Net(number, ring ? Shape::kRing : Shape::kChain) {}
+    Net(unsigned number, Shape shape) : shape_(shape) {
         for (unsigned n = 0; n < number; ++n)
             cards.push_back(std::make_unique<NetCard>(n + 1));
-        for (unsigned n = 0; n + (ring ? 0 : 1) < number; ++n) {
-            const std::string path = folder_.file("net" + std::to_string(n));
-            paths_.push_back(path);
-            cards[n]->add(1, true, path);
-            cards[(n + 1) % number]->add(0, false, path);
+        for (unsigned n = 0; n < number; ++n) {
+            const unsigned last = shape == Shape::kMesh ? number : n + 2;
+            if (shape == Shape::kChain && n + 1 == number) break;
+            for (unsigned to = n + 1; to < last; ++to) {
+                const unsigned other = to % number;
+                const std::string path =
+                    folder_.file("net" + std::to_string(n) + "-" + std::to_string(other));
+                paths_.push_back(path);
+                cards[n]->add(port_of_link(n, other, 1), true, path);
+                cards[other]->add(port_of_link(other, n, 0), false, path);
+            }
         }
         // Up and down again, card 0 being on top: a way goes through card 0 or not round the ring at all.
         for (unsigned from = 0; from < number; ++from) {
@@ -161,18 +183,22 @@ class Net {
     std::vector<std::unique_ptr<NetCard>> cards;
 
   private:
+    unsigned port_of_link(unsigned from, unsigned to, unsigned otherwise) const {
+        if (shape_ != Shape::kMesh) return otherwise;
+        return to < from ? to : to - 1;
+    }
     // Of a ring the link between the last two cards and the first is used by ways that begin or end at card
     // 0.
     unsigned port_towards(unsigned from, unsigned to) const {
         const auto number = static_cast<unsigned>(cards.size());
-        if (!ring_) return to > from ? 1 : 0;
+        if (shape_ != Shape::kRing) return port_of_link(from, to, to > from ? 1 : 0);
         const unsigned up = (to + number - from) % number;
         if (2 * up != number) return 2 * up < number ? 1 : 0;
         // As tests/model/protocol/routing.pml has it, both ways the same.
         if (from % 2 == 1) return from < to ? 0 : 1;
         return from < to ? 1 : 0;
     }
-    bool ring_;
+    Shape shape_;
     TempFolder folder_;
     std::vector<std::string> paths_;
 };

@@ -14,6 +14,7 @@ constexpr std::uint64_t kPage = ORR_PAGE_SIZE;
 constexpr std::uint64_t kHuge = ORR_HUGE_PAGE_SIZE;
 constexpr std::uint64_t kRw = ORR_PTE_READ | ORR_PTE_WRITE;
 constexpr std::uint64_t kHost = std::uint64_t{ORR_TARGET_HOST} << ORR_PTE_TARGET_SHIFT;
+constexpr std::uint64_t kBarrier = std::uint64_t{ORR_TARGET_BARRIER} << ORR_PTE_TARGET_SHIFT;
 constexpr std::uint64_t kPeer = std::uint64_t{ORR_TARGET_PEER} << ORR_PTE_TARGET_SHIFT;
 
 class MmuTest : public testing::Test {
@@ -110,7 +111,10 @@ TEST_F(MmuTest, NamesEachFault) {
     map(0x4000, vram_.size(), kRw);
     map(0x5000, 0x7000'1000, kRw | kHost);
     map(0x6000, 0x400000, kRw | kPeer);
-    map(0x7000, 0x400000, kRw | std::uint64_t{3} << ORR_PTE_TARGET_SHIFT);
+    map(0x7000, std::uint64_t{ORR_BARRIER_SLOTS} << 12, kRw | kBarrier);
+    map(0x9000, std::uint64_t{ORR_BARRIER_SLOTS - 1} << 12, kRw | kBarrier);
+    map(0xa000, 0, kRw | kBarrier | std::uint64_t{1} << ORR_PTE_NODE_SHIFT);
+    map(0xb000, 0, ORR_PTE_READ | kBarrier);
     EXPECT_EQ(fault(0x1000), ORR_FAULT_NONE);
     EXPECT_EQ(fault(0x1000, Access::kStore), ORR_FAULT_PERMISSION);
     EXPECT_EQ(fault(0x1000, Access::kFetch), ORR_FAULT_PERMISSION);
@@ -120,7 +124,16 @@ TEST_F(MmuTest, NamesEachFault) {
     EXPECT_EQ(fault(0x5000), ORR_FAULT_PAGE_RANGE);
     EXPECT_EQ(fault(0x6000), ORR_FAULT_PEER_READ);
     EXPECT_EQ(fault(0x6000, Access::kStore), ORR_FAULT_NONE);
-    EXPECT_EQ(fault(0x7000), ORR_FAULT_RESERVED_BIT);
+    EXPECT_EQ(fault(0x6000, Access::kSignal), ORR_FAULT_NONE);
+    EXPECT_EQ(fault(0x7000, Access::kSignal), ORR_FAULT_RESERVED_BIT) << "no such slot";
+    // Signals, and nothing else.
+    EXPECT_EQ(fault(0x9000, Access::kSignal), ORR_FAULT_NONE);
+    for (const Access access : {Access::kLoad, Access::kStore, Access::kPull})
+        EXPECT_EQ(fault(0x9000, access), ORR_FAULT_PERMISSION);
+    EXPECT_EQ(fault(0xa000, Access::kSignal), ORR_FAULT_RESERVED_BIT);
+    EXPECT_EQ(fault(0xb000, Access::kSignal), ORR_FAULT_PERMISSION);
+    EXPECT_EQ(fault(0x2000, Access::kSignal), ORR_FAULT_NONE);
+    EXPECT_EQ(fault(0x1000, Access::kSignal), ORR_FAULT_PERMISSION);
     EXPECT_EQ(fault(0x8000), ORR_FAULT_NOT_MAPPED);
     EXPECT_EQ(fault(std::uint64_t{1} << 40), ORR_FAULT_NOT_MAPPED);
     EXPECT_EQ(fault(std::uint64_t{1} << 48), ORR_FAULT_NON_CANONICAL);

@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 2u
+#define ORR_HW_VERSION_MINOR 3u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -115,6 +115,48 @@
     0x0300 /* ORR_ISA_BYTES, zero-padded ASCII: the vector cores' ISA as compilers write it, as in \
               rv64imafdc_zicsr */
 #define ORR_ISA_BYTES 128u
+
+/*
+ * --- barriers: the barrier unit (2.3) ---
+ * A barrier joins this card and up to ORR_BARRIER_MEMBERS - 1 others; it takes a slot of each. A card arrives at
+ * round n with a signal of value n of the slot's page (ORR_TARGET_BARRIER); its unit tells all other members, and
+ * raises the slot's semaphore to the lowest round at which all have arrived, this card too. So rounds count up, and
+ * who is ahead waits for nobody.
+ *
+ * It fails for good when a member says so (a signal with ORR_SEM_FAILED), when a slot of it is cleared or its card
+ * reset, and when the way to a member is lost or is another (ORR_R_ROUTE): all members' semaphores get the word for
+ * that, and the first stays. What words mean is software's matter. A word from a card that is no member, or has
+ * another key, is denied and counted.
+ *
+ * A slot is free, gets its members one by one (ADD), and is armed (ARM). Write what a command needs, then the command;
+ * it was carried out once ORR_R_BARRIER_DONE equals the number of commands written since reset.
+ */
+#define ORR_R_BARRIER 0x0380         /* RO: slots | members << 16; 0: the card has no unit, also one before 2.3 */
+#define ORR_R_BARRIER_MEMBER 0x0384  /* RW: node | slot of that card << ORR_BARRIER_SLOT_SHIFT; reset: 0. ADD */
+#define ORR_R_BARRIER_KEY 0x0388     /* 64, WO: which all members have in common; reset: 0. ARM */
+#define ORR_R_BARRIER_RELEASE 0x0390 /* 64, RW: VRAM offset of the struct orr_semaphore; reset: 0. ARM */
+/*
+ * 63 bits. ADD: what all get when the way to that member is lost. ARM: what the others get when this card is reset.
+ * CLEAR: what all get now; 0: nobody is told.
+ */
+#define ORR_R_BARRIER_WORD 0x0398 /* 64, RW: reset: 0 */
+/* slot | ORR_BARRIER_ADD, _ARM or _CLEAR. Once CLEAR is done the unit writes nothing for that slot any more. */
+#define ORR_R_BARRIER_CMD 0x03a0  /* WO */
+#define ORR_R_BARRIER_DONE 0x03a4 /* RO: commands carried out since reset */
+/*
+ * ORR_FAULT_* of the last: _PERMISSION: the slot is not free, or has no member or too many, or one twice; _NO_ROUTE:
+ * nothing leads to a member; _PEER_DOWN: its route is on hold; _MISALIGNED, _PAGE_RANGE: of the semaphore.
+ */
+#define ORR_R_BARRIER_FAULT 0x03a8
+#define ORR_R_BARRIER_STATES 0x03b0 /* 64, RO: 4 bits a slot, from slot 0 on: ORR_BARRIER_* */
+#define ORR_BARRIER_SLOT_SHIFT 16u
+#define ORR_BARRIER_ADD 0x100u
+#define ORR_BARRIER_ARM 0x200u
+#define ORR_BARRIER_CLEAR 0x400u
+#define ORR_BARRIER_FREE 0u
+#define ORR_BARRIER_ARMED 1u
+#define ORR_BARRIER_LOST 2u    /* it has failed */
+#define ORR_BARRIER_LEAVING 3u /* cleared, and not all have been told yet */
 
 /*
  * --- notes: from the driver of the card at the other end of a link, and to it (2.2) ---

@@ -44,7 +44,10 @@
     X(33, VRAM_BYTES, "vram_bytes", "bytes")                          \
     X(34, VECTOR_AHEAD, "vector_ahead", "instructions")               \
     X(35, LINK_FORWARDED, "link_forwarded", "messages")               \
-    X(36, LINK_DROPPED, "link_dropped", "messages")
+    X(36, LINK_DROPPED, "link_dropped", "messages")                   \
+    X(37, BARRIER_RELEASES, "barrier_releases", "rounds")             \
+    X(38, BARRIER_FAILURES, "barrier_failures", "barriers")           \
+    X(39, BARRIER_DENIED, "barrier_denied", "messages")
 
 #define ORR_COUNTER_ENUM_(number, NAME, name, unit) ORR_CTR_##NAME = number,
 enum orr_counter { ORR_COUNTER_LIST(ORR_COUNTER_ENUM_) ORR_COUNTER_COUNT };

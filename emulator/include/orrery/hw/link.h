@@ -27,6 +27,10 @@
 #define ORR_LINK_RIGHT_SIGNAL 8u
 #define ORR_LINK_RIGHTS 15u
 
+/* Slots of a barrier unit, and the cards that a barrier joins at most: ORR_R_BARRIER. (2.3) */
+#define ORR_BARRIER_SLOTS 16u
+#define ORR_BARRIER_MEMBERS 16u
+
 /*
  * Functions of an atomic on one aligned word of 32 or 64 bits, whose result is the old value. Of 32 bits the operands
  * are the low halves, and the upper half of the result is 0.

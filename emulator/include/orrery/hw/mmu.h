@@ -25,7 +25,7 @@
 #define ORR_PTE_EXEC (1ull << 4) /* vector cores may fetch */
 #define ORR_PTE_TARGET_SHIFT 5   /* 2 bits: ORR_TARGET_* */
 #define ORR_PTE_ADDR_MASK \
-    0x000ffffffffff000ull /* table or page: VRAM offset, bus address, peer's VRAM offset */
+    0x000ffffffffff000ull /* table or page: VRAM offset, bus address, peer's VRAM offset, slot << 12 */
 #define ORR_PTE_NODE_SHIFT 52 /* 10 bits: the card that has the memory, for ORR_TARGET_PEER; else zero */
 #define ORR_PTE_NODE_MASK 0x3ff0000000000000ull
 #define ORR_PTE_RESERVED 0xc000000000000f80ull /* must be zero */
@@ -33,6 +33,8 @@
 #define ORR_TARGET_VRAM 0u
 #define ORR_TARGET_HOST 1u
 #define ORR_TARGET_PEER 2u /* for engines' reads and atomics, writes and signals; a load or fetch faults */
+/* 4 KiB pages only: page n is slot n of the barrier unit (ORR_R_BARRIER), for signals; all else faults (2.3) */
+#define ORR_TARGET_BARRIER 3u
 
 /* Fault codes: engine completions, window faults and the semaphore unit report these. */
 #define ORR_FAULT_NONE 0u
