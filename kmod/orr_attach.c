@@ -186,7 +186,14 @@ static int orr_range_find(struct orr_queue *queue, struct orr_sem_range *range, 
 {
 	range->bo = orr_vm_lookup(queue->vm, range->va, range->count * sizeof(struct orr_semaphore),
 				  flags, &range->offset, &range->epoch);
-	return PTR_ERR_OR_ZERO(range->bo);
+	if (IS_ERR(range->bo))
+		return PTR_ERR(range->bo);
+	/* Whether a barrier's members can still come is for the cards to see. */
+	if (range->bo->kind == ORR_BO_KIND_BARRIER) {
+		drm_gem_object_put(&range->bo->base);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /* The way to the memory as it is now. Return: whether the queue's card reaches it. */

@@ -88,6 +88,8 @@ static void orr_bo_free(struct drm_gem_object *obj)
 	}
 	if (bo->import)
 		orr_fabric_forget(odev, bo->import);
+	if (bo->barrier)
+		orr_barrier_forget(odev, bo->barrier);
 	if (bo->dma_buf)
 		dma_buf_put(bo->dma_buf);
 	if (bo->dummy)
@@ -245,7 +247,7 @@ struct orr_bo *orr_bo_create(struct orr_device *odev, u64 size, enum orr_bo_kind
  * @tenant: who pays
  *
  * Return: 0; for memory of a linked card what orr_peer_grant() says; -ENOTCONN if it is that of another
- * machine, and not shared any more.
+ * machine, and not shared any more; -EINVAL for another use of a barrier's page than signals.
  */
 int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant)
 {
@@ -259,6 +261,9 @@ int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant)
 		rights |= ORR_LINK_RIGHT_ATOMIC;
 	if (bo->kind == ORR_BO_KIND_FOREIGN && READ_ONCE(bo->import->dead))
 		return -ENOTCONN;
+	/* There is nothing to read, and nothing but signals. */
+	if (bo->kind == ORR_BO_KIND_BARRIER && flags != ORR_BIND_WRITE)
+		return -EINVAL;
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
 	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
@@ -326,6 +331,11 @@ void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 off
 				 (u64)bo->import->node << ORR_PTE_NODE_SHIFT;
 		cursor->address = bo->import->base;
 		cursor->bytes = bo->import->size;
+		break;
+	case ORR_BO_KIND_BARRIER:
+		cursor->target = (u64)ORR_TARGET_BARRIER << ORR_PTE_TARGET_SHIFT;
+		cursor->address = (u64)bo->barrier->slot << PAGE_SHIFT;
+		cursor->bytes = PAGE_SIZE;
 		break;
 	default:
 		cursor->target = (u64)ORR_TARGET_HOST << ORR_PTE_TARGET_SHIFT;

@@ -25,6 +25,7 @@ struct sg_table;
  * @ORR_BO_KIND_IMPORT: in memory of another driver, or guest RAM of another card's BO
  * @ORR_BO_KIND_PEER: in the memory of a card that is linked to this one
  * @ORR_BO_KIND_FOREIGN: the same of a card of another machine
+ * @ORR_BO_KIND_BARRIER: nowhere: a page of this card's barrier unit
  */
 enum orr_bo_kind {
 	ORR_BO_KIND_VRAM,
@@ -32,6 +33,7 @@ enum orr_bo_kind {
 	ORR_BO_KIND_IMPORT,
 	ORR_BO_KIND_PEER,
 	ORR_BO_KIND_FOREIGN,
+	ORR_BO_KIND_BARRIER,
 };
 
 /**
@@ -63,6 +65,9 @@ struct orr_bo {
 
 	/** @import: FOREIGN: what it stands for; constant */
 	struct orr_import *import;
+
+	/** @barrier: BARRIER: what it stands for; constant; NULL: it has not been made */
+	struct orr_barrier_end *barrier;
 
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;
@@ -121,6 +126,7 @@ void orr_mmap_zap(struct orr_device *odev);
 /* orr_prime.c */
 struct dma_buf *orr_bo_export(struct drm_gem_object *obj, int flags);
 struct drm_gem_object *orr_bo_import(struct drm_device *drm, struct dma_buf *dma_buf);
+struct orr_bo *orr_bo_of_dma_buf(struct dma_buf *dma_buf);
 struct orr_bo *orr_bo_origin(struct orr_bo *bo);
 void orr_bo_release_import(struct orr_bo *bo);
 

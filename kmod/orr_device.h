@@ -13,6 +13,7 @@
  *   orr_device.fabric.lock mutex   orr_foreign.c, orr_fabric.c: what is shared with other machines
  *   orr_device.note_lock mutex     registers of notes that are sent
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
+ *   orr_barriers.lock    mutex     orr_barrier.c: registers of the barrier unit, and its slots
  *   orr_device.drain_lock mutex    what passes through this card is being hurried
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist; whether a debugger holds one
  *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
@@ -64,6 +65,7 @@
 #include <orrery/hw/mmu.h>
 #include <orrery/hw/pci.h>
 
+#include "orr_barrier.h"
 #include "orr_foreign.h"
 #include "orr_grant.h"
 #include "orr_kernel_api.h"
@@ -126,6 +128,8 @@ struct orr_info {
 	u32 vector_vlen;
 	/** @checks: of kernels, ORR_CHECKS_* */
 	u32 checks;
+	/** @barrier_slots: of its barrier unit; 0: it has none */
+	u32 barrier_slots;
 	/** @platform: what the card knows of what is around it, ORR_PLATFORM_* */
 	u32 platform;
 	/** @host_atomics: kernels may use atomics on host memory */
@@ -377,6 +381,8 @@ struct orr_device {
 	u32 notes_sent;
 	/** @fabric: what is shared with other machines */
 	struct orr_fabric fabric;
+	/** @barriers: of several cards, of which this is one */
+	struct orr_barriers barriers;
 	/** @link_resets: likewise those that reset a link */
 	u32 link_resets[ORR_LINK_MAX_PORTS];
 	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
@@ -490,6 +496,12 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 static inline bool orr_has_notes(const struct orr_device *odev)
 {
 	return (odev->info.hw_version & 0xffff) >= 2;
+}
+
+/* As many slots as this driver counts on. */
+static inline bool orr_has_barriers(const struct orr_device *odev)
+{
+	return odev->info.barrier_slots >= ORR_BARRIER_SLOTS;
 }
 
 static inline bool orr_link_counts(const struct orr_device *odev)

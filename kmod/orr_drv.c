@@ -90,7 +90,7 @@ static struct drm_driver orr_drm_driver = {
 	 * 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of
 	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS; 5: QUERY_WAY;
 	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE, FABRIC_*; 7: ORR_FEATURE_PEER_READS;
-	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES
+	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE
 	 */
 	.minor = 8,
 };
@@ -124,6 +124,9 @@ static int orr_device_init(struct orr_device *odev)
 	if (ret)
 		return ret;
 	ret = orr_foreign_init(odev);
+	if (ret)
+		return ret;
+	ret = orr_barriers_init(odev);
 	if (ret)
 		return ret;
 	ret = orr_health_init(odev);
@@ -173,6 +176,7 @@ static void orr_device_calm(struct orr_device *odev)
 {
 	/* Nobody is in the middle of something. */
 	synchronize_srcu(&odev->users);
+	flush_work(&odev->barriers.work);
 	/* Interrupts first, for they ask for works. */
 	orr_irq_fini(odev);
 	orr_health_fini(odev);

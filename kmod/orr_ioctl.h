@@ -42,6 +42,9 @@ int orr_query_deadlock_ioctl(struct drm_device *drm, void *data, struct drm_file
 int orr_query_cycle_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_queue_fence_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 
+/* orr_barrier.c */
+int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
+
 /* orr_fabric.c */
 int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);

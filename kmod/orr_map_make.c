@@ -383,7 +383,8 @@ void orr_map_make(void)
 	orr_map_look_at_fabrics();
 	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))
 		pair->in_use = orr_peer_has_grants(pair->ends[0], pair->ends[1]->node) ||
-			       orr_peer_has_grants(pair->ends[1], pair->ends[0]->node);
+			       orr_peer_has_grants(pair->ends[1], pair->ends[0]->node) ||
+			       orr_barrier_joins(pair->ends[0], pair->ends[1]->node);
 	orr_map_adopt();
 	WRITE_ONCE(orr_map_jiffies, jiffies);
 }

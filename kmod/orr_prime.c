@@ -65,7 +65,8 @@ struct dma_buf *orr_bo_export(struct drm_gem_object *obj, int flags)
 	};
 
 	/* What was imported goes out as what it came in; the core does that. */
-	if (bo->kind != ORR_BO_KIND_VRAM && bo->kind != ORR_BO_KIND_SYSTEM)
+	if (bo->kind != ORR_BO_KIND_VRAM && bo->kind != ORR_BO_KIND_SYSTEM &&
+	    bo->kind != ORR_BO_KIND_BARRIER)
 		return ERR_PTR(-EOPNOTSUPP);
 	return drm_gem_dmabuf_export(obj->dev, &info);
 }
@@ -137,6 +138,17 @@ err_put:
 }
 
 /**
+ * orr_bo_of_dma_buf - what one of this driver's stands for
+ * @dma_buf: any dma-buf
+ *
+ * Return: the BO, which lives as long as @dma_buf; NULL: it is another driver's.
+ */
+struct orr_bo *orr_bo_of_dma_buf(struct dma_buf *dma_buf)
+{
+	return dma_buf->ops == &orr_dmabuf_ops ? to_orr_bo(dma_buf->priv) : NULL;
+}
+
+/**
  * orr_bo_origin - the BO that has the memory
  * @bo: any BO
  *
@@ -180,6 +192,8 @@ struct drm_gem_object *orr_bo_import(struct drm_device *drm, struct dma_buf *dma
 			drm_gem_object_get(&owner->base);
 			return &owner->base;
 		}
+		if (owner->kind == ORR_BO_KIND_BARRIER)
+			return ERR_PTR(-EXDEV);
 		if (owner->kind == ORR_BO_KIND_VRAM) {
 			bo = orr_bo_import_peer(odev, dma_buf, owner);
 			return IS_ERR(bo) ? ERR_CAST(bo) : &bo->base;

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <cstring>
+
+#include <orrery/hw/link.h>
 #include <memory>
 
 #include "emulator/memory/mmu.h"

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include <orrery/hw/link.h>
+
 namespace orrery::emu {
 namespace {
 

@@ -48,6 +48,7 @@ extern "C" {
 #define DRM_ORR_FABRIC_EXPORT 0x14
 #define DRM_ORR_FABRIC_IMPORT 0x15
 #define DRM_ORR_FABRIC_REVOKE 0x16
+#define DRM_ORR_BARRIER_CREATE 0x17
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -92,6 +93,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_PEER_READS (1u << 4)
 /* FABRIC_EXPORT takes ORR_FABRIC_SEMAPHORE. A driver before 1.8 does not say. */
 #define ORR_FEATURE_FABRIC_SEMAPHORES (1u << 5)
+/* The card can be a member of barriers (BARRIER_CREATE). A driver before 1.8 does not say. */
+#define ORR_FEATURE_BARRIERS (1u << 6)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -405,6 +408,40 @@ struct drm_orr_fabric_revoke {
 	__u64 pad; /* 0 */
 };
 
+#define ORR_BARRIER_MEMBERS_MAX 16u
+
+/* A card that is a member of a barrier. */
+struct drm_orr_barrier_member {
+	__s32 memory; /* in: dma-buf of a VRAM BO of that card, which says which card it is */
+	/*
+	 * in: 0; out: dma-buf of a BO of one page of that card, O_CLOEXEC, to be imported on it and bound with
+	 * ORR_BIND_WRITE alone
+	 */
+	__s32 page;
+	__u64 offset; /* in: of a struct orr_semaphore in the memory, 16-byte aligned, which is 0 */
+};
+
+/*
+ * A barrier of several cards of this driver in their barrier units (1.8; hardware 2.3). A queue of a member
+ * arrives at round n by signalling the first semaphore of its page with n, and waits for n at the member's
+ * semaphore, which the cards raise when all have arrived, each at its own. Rounds begin with 1 and count up.
+ * A member that is ahead may arrive further.
+ *
+ * It fails for good, and all members' semaphores with it, when a queue fails the page as any other semaphore
+ * that it would have signalled, when nobody has a member's page any more (ORR_QERR_ABANDONED), and when a card
+ * or the way between two is lost (ORR_QERR_PEER_LOST); the failure word names the card. There is no other
+ * end: close all dma-bufs and handles, and unbind. The members' memory is kept until then.
+ *
+ * -EOPNOTSUPP: a card has no unit; -EBUSY: all slots of one are taken; -EDQUOT: too many of them by this user;
+ * -EXDEV: two of the cards have no way to each other; -EINVAL: two members are of one card, or a memory is
+ * not of a card.
+ */
+struct drm_orr_barrier_create {
+	__u64 members; /* in: user pointer to struct drm_orr_barrier_member[count], filled in */
+	__u32 count; /* in: 2 .. ORR_BARRIER_MEMBERS_MAX */
+	__u32 flags; /* in: 0 */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -439,6 +476,8 @@ struct drm_orr_fabric_revoke {
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_FABRIC_IMPORT, struct drm_orr_fabric_import)
 #define DRM_IOCTL_ORR_FABRIC_REVOKE \
 	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_FABRIC_REVOKE, struct drm_orr_fabric_revoke)
+#define DRM_IOCTL_ORR_BARRIER_CREATE \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_BARRIER_CREATE, struct drm_orr_barrier_create)
 
 #if defined(__cplusplus)
 }
