@@ -131,24 +131,24 @@
  * A slot is free, gets its members one by one (ADD), and is armed (ARM). Write what a command needs, then the command;
  * it was carried out once ORR_R_BARRIER_DONE equals the number of commands written since reset.
  */
-#define ORR_R_BARRIER 0x0380         /* RO: slots | members << 16; 0: the card has no unit, also one before 2.3 */
-#define ORR_R_BARRIER_MEMBER 0x0384  /* RW: node | slot of that card << ORR_BARRIER_SLOT_SHIFT; reset: 0. ADD */
-#define ORR_R_BARRIER_KEY 0x0388     /* 64, WO: which all members have in common; reset: 0. ARM */
-#define ORR_R_BARRIER_RELEASE 0x0390 /* 64, RW: VRAM offset of the struct orr_semaphore; reset: 0. ARM */
+#define ORR_R_BARRIER 0x03a0         /* RO: slots | members << 16; 0: the card has no unit, also one before 2.3 */
+#define ORR_R_BARRIER_MEMBER 0x03a4  /* RW: node | slot of that card << ORR_BARRIER_SLOT_SHIFT; reset: 0. ADD */
+#define ORR_R_BARRIER_KEY 0x03a8     /* 64, WO: which all members have in common; reset: 0. ARM */
+#define ORR_R_BARRIER_RELEASE 0x03b0 /* 64, RW: VRAM offset of the struct orr_semaphore; reset: 0. ARM */
 /*
  * 63 bits. ADD: what all get when the way to that member is lost. ARM: what the others get when this card is reset.
  * CLEAR: what all get now; 0: nobody is told.
  */
-#define ORR_R_BARRIER_WORD 0x0398 /* 64, RW: reset: 0 */
+#define ORR_R_BARRIER_WORD 0x03b8 /* 64, RW: reset: 0 */
 /* slot | ORR_BARRIER_ADD, _ARM or _CLEAR. Once CLEAR is done the unit writes nothing for that slot any more. */
-#define ORR_R_BARRIER_CMD 0x03a0  /* WO */
-#define ORR_R_BARRIER_DONE 0x03a4 /* RO: commands carried out since reset */
+#define ORR_R_BARRIER_CMD 0x03c0  /* WO */
+#define ORR_R_BARRIER_DONE 0x03c4 /* RO: commands carried out since reset */
 /*
  * ORR_FAULT_* of the last: _PERMISSION: the slot is not free, or has no member or too many, or one twice; _NO_ROUTE:
  * nothing leads to a member; _PEER_DOWN: its route is on hold; _MISALIGNED, _PAGE_RANGE: of the semaphore.
  */
-#define ORR_R_BARRIER_FAULT 0x03a8
-#define ORR_R_BARRIER_STATES 0x03b0 /* 64, RO: 4 bits a slot, from slot 0 on: ORR_BARRIER_* */
+#define ORR_R_BARRIER_FAULT 0x03c8
+#define ORR_R_BARRIER_STATES 0x03d0 /* 64, RO: 4 bits a slot, from slot 0 on: ORR_BARRIER_* */
 #define ORR_BARRIER_SLOT_SHIFT 16u
 #define ORR_BARRIER_ADD 0x100u
 #define ORR_BARRIER_ARM 0x200u

@@ -1,0 +1,271 @@
+// Barriers of several cards in their barrier units: for a VM of two cards or more, all of which are members.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <orrery/hw/mmu.h>
+
+#include "tests/vm/kmod/place.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kPage = 0x70000000;
+
+drm_orr_query_device device_of(const Place& place) {
+    drm_orr_query_device card{};
+    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    return card;
+}
+
+int make_barrier(int fd, std::vector<drm_orr_barrier_member>& members) {
+    drm_orr_barrier_create args{.members = reinterpret_cast<std::uintptr_t>(members.data()),
+                                .count = static_cast<std::uint32_t>(members.size()),
+                                .flags = 0};
+    return call(fd, DRM_IOCTL_ORR_BARRIER_CREATE, &args);
+}
+
+class Barriers : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        const unsigned cards = count_cards();
+        if (cards < 2) GTEST_SKIP() << "needs two cards";
+        for (unsigned n = 0; n < cards; ++n) {
+            places_.push_back(std::make_unique<Place>(n));
+            places_.back()->make_memory();
+            memories_.emplace_back();
+            ASSERT_EQ(export_bo(places_[n]->fd(), places_[n]->memory.handle, memories_[n]), 0);
+        }
+        if ((device_of(*places_[0]).features & ORR_FEATURE_BARRIERS) == 0) FAIL() << "no barrier unit";
+    }
+    Place& place(unsigned n) { return *places_[n]; }
+    unsigned count() const { return static_cast<unsigned>(places_.size()); }
+    std::vector<drm_orr_barrier_member> members(std::uint64_t offset = 0) const {
+        std::vector<drm_orr_barrier_member> all;
+        for (const File& memory : memories_)
+            all.push_back({.memory = memory.get(), .page = 0, .offset = offset});
+        return all;
+    }
+    // The pages as files.
+    std::vector<File> make(std::uint64_t offset = 0) {
+        auto all = members(offset);
+        EXPECT_EQ(make_barrier(place(0).fd(), all), 0);
+        std::vector<File> pages;
+        for (const drm_orr_barrier_member& member : all)
+            pages.emplace_back(member.page);
+        return pages;
+    }
+    // At kPage of a member.
+    void map_page(unsigned n, const File& page) {
+        std::uint32_t handle = 0;
+        ASSERT_EQ(import_bo(place(n).fd(), page.get(), handle), 0);
+        ASSERT_EQ(map(place(n).fd(), place(n).vm, handle, kPage, 4096, ORR_BIND_WRITE), 0);
+        ASSERT_EQ(close_bo(place(n).fd(), handle), 0);
+    }
+    void map_all() {
+        const std::vector<File> pages = make();
+        for (unsigned n = 0; n < count(); ++n)
+            map_page(n, pages[n]);
+    }
+    void meet(unsigned n, std::uint64_t round) {
+        const orr_packet packets[] = {signal(kPage, round), wait_for(kVa, round)};
+        place(n).queue->submit(packets);
+    }
+    std::vector<std::unique_ptr<Place>> places_;
+    std::vector<File> memories_;
+};
+
+TEST_F(Barriers, AllMeetInEachRound) {
+    map_all();
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+        const unsigned late = static_cast<unsigned>(round) % count();
+        for (unsigned n = 0; n < count(); ++n)
+            if (n != late) meet(n, round);
+        drm_orr_queue_wait out{};
+        if (round <= 2)
+            EXPECT_EQ(wait(place(1 - late % 2).fd(), place(1 - late % 2).queue->number(),
+                           place(1 - late % 2).queue->ring().producer, 0.05, out),
+                      ETIME)
+                << "one is missing";
+        meet(late, round);
+        for (unsigned n = 0; n < count(); ++n) {
+            EXPECT_EQ(place(n).outcome().error, 0u);
+            EXPECT_EQ(place(n).memory.words()[0], round);
+        }
+    }
+}
+
+// A process in the middle of the ring may put in many at once.
+TEST_F(Barriers, RoundsAreQueuedAhead) {
+    map_all();
+    constexpr std::uint64_t kRounds = 15;
+    for (unsigned n = 0; n < count(); ++n)
+        for (std::uint64_t round = 1; round <= kRounds; ++round)
+            meet(n, round);
+    for (unsigned n = 0; n < count(); ++n) {
+        EXPECT_EQ(place(n).outcome().error, 0u);
+        EXPECT_EQ(place(n).memory.words()[0], kRounds);
+    }
+}
+
+TEST_F(Barriers, WhatMakesNoSenseIsRefused) {
+    const auto refused = [&](auto&& spoil) {
+        auto all = members();
+        spoil(all);
+        return make_barrier(place(0).fd(), all);
+    };
+    EXPECT_EQ(refused([](auto& all) { all.resize(1); }), EINVAL);
+    EXPECT_EQ(refused([](auto& all) { all.resize(ORR_BARRIER_MEMBERS_MAX + 1); }), EINVAL);
+    EXPECT_EQ(refused([](auto& all) { all[1].memory = -1; }), EBADF);
+    EXPECT_EQ(refused([&](auto& all) { all[1].memory = place(0).fd(); }), EINVAL) << "no dma-buf";
+    EXPECT_EQ(refused([](auto& all) { all[1].memory = all[0].memory; }), EINVAL) << "one card twice";
+    EXPECT_EQ(refused([](auto& all) { all[1].offset = 8; }), EINVAL);
+    EXPECT_EQ(refused([](auto& all) { all[1].offset = 4096; }), EINVAL);
+    EXPECT_EQ(refused([](auto& all) { all[1].offset = ~0ull & ~15ull; }), EINVAL);
+    EXPECT_EQ(refused([](auto& all) { all[1].page = 1; }), EINVAL);
+    auto all = members();
+    drm_orr_barrier_create args{
+        .members = reinterpret_cast<std::uintptr_t>(all.data()), .count = 2, .flags = 1};
+    EXPECT_EQ(call(place(0).fd(), DRM_IOCTL_ORR_BARRIER_CREATE, &args), EINVAL);
+    args = {.members = 8, .count = 2, .flags = 0};
+    EXPECT_EQ(call(place(0).fd(), DRM_IOCTL_ORR_BARRIER_CREATE, &args), EFAULT);
+    // Memory of the machine, and a barrier's page.
+    drm_orr_bo_create bo{};
+    ASSERT_EQ(create_bo(place(1).fd(), 4096, ORR_BO_SYSTEM, bo), 0);
+    File system;
+    ASSERT_EQ(export_bo(place(1).fd(), bo.handle, system), 0);
+    EXPECT_EQ(refused([&](auto& some) { some[1].memory = system.get(); }), EINVAL);
+    const std::vector<File> pages = make();
+    EXPECT_EQ(refused([&](auto& some) { some[1].memory = pages[1].get(); }), EINVAL);
+}
+
+TEST_F(Barriers, APageIsForSignalsOfItsCard) {
+    const std::vector<File> pages = make();
+    std::uint32_t handle = 0;
+    EXPECT_EQ(import_bo(place(1).fd(), pages[0].get(), handle), EXDEV);
+    ASSERT_EQ(import_bo(place(0).fd(), pages[0].get(), handle), 0);
+    Place& own = place(0);
+    for (const std::uint32_t flags :
+         {ORR_BIND_READ, ORR_BIND_READ | ORR_BIND_WRITE, ORR_BIND_WRITE | ORR_BIND_EXEC})
+        EXPECT_EQ(map(own.fd(), own.vm, handle, kPage, 4096, flags), EINVAL);
+    EXPECT_NE(map(own.fd(), own.vm, handle, kPage, 8192, ORR_BIND_WRITE), 0) << "it is one page";
+    ASSERT_EQ(map(own.fd(), own.vm, handle, kPage, 4096, ORR_BIND_WRITE), 0);
+    EXPECT_EQ(attach(own.fd(), own.queue->number(), kPage), EINVAL);
+    drm_orr_bo_info info{};
+    info.handle = handle;
+    ASSERT_EQ(call(own.fd(), DRM_IOCTL_ORR_BO_INFO, &info), 0);
+    EXPECT_EQ(info.flags | info.mmap_offset | info.peer_uid, 0u);
+    EXPECT_EQ(info.size, 4096u);
+    EXPECT_EQ(::mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, pages[0].get(), 0), MAP_FAILED);
+    // Not its other words, and no stores.
+    drm_orr_queue_wait out{};
+    Queue other(own.fd(), own.vm, kRingVa + (1 << 20));
+    EXPECT_EQ(other.run(std::vector{signal(kPage + 16, 1)}, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    EXPECT_EQ(out.error_address, kPage + 16);
+    Queue stores(own.fd(), own.vm, kRingVa + (2 << 20));
+    EXPECT_EQ(stores.run(std::vector{fill(kPage, 8, 1)}, out), 0);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    EXPECT_EQ(out.error_detail, ORR_FAULT_PERMISSION);
+}
+
+// A queue that stops fails what it would have signalled, this page too.
+TEST_F(Barriers, AMemberThatStopsFailsAll) {
+    map_all();
+    for (unsigned n = 1; n < count(); ++n)
+        meet(n, 1);
+    const orr_packet packets[] = {wait_for(kVa + 64, 1), signal(kPage, 1)};
+    place(0).queue->submit(packets);
+    drm_orr_queue_abort abort{.queue = place(0).queue->number(), .flags = 0};
+    ASSERT_EQ(call(place(0).fd(), DRM_IOCTL_ORR_QUEUE_ABORT, &abort), 0);
+    for (unsigned n = 1; n < count(); ++n) {
+        place(n).expect_poisoned(ORR_QERR_ABORTED);
+        EXPECT_EQ(ORR_FAILURE_NODE(place(n).outcome().error_detail), device_of(place(0)).uid & 0xff);
+    }
+}
+
+TEST_F(Barriers, AProcessThatIsKilledFailsAll) {
+    std::vector<File> pages = make();
+    for (unsigned n = 1; n < count(); ++n)
+        map_page(n, pages[n]);
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        // It has the page of the first card, and does not come.
+        const Place own(0);
+        std::uint32_t handle = 0;
+        const bool good = import_bo(own.fd(), pages[0].get(), handle) == 0 &&
+                          map(own.fd(), own.vm, handle, kPage, 4096, ORR_BIND_WRITE) == 0;
+        if (::write(ready[1], good ? "y" : "n", 1) != 1) ::_exit(1);
+        for (;;)
+            ::pause();
+    }
+    char answer = 0;
+    ASSERT_EQ(::read(ready[0], &answer, 1), 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+    EXPECT_EQ(answer, 'y');
+    pages.clear();
+    for (unsigned n = 1; n < count(); ++n)
+        meet(n, 1);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    for (unsigned n = 1; n < count(); ++n) {
+        place(n).expect_poisoned(ORR_QERR_ABANDONED);
+        EXPECT_EQ(ORR_FAILURE_NODE(place(n).outcome().error_detail), device_of(place(0)).uid & 0xff);
+    }
+}
+
+// So many for a user, and all of them again when they have gone.
+TEST_F(Barriers, SlotsAreGivenBack) {
+    constexpr unsigned kMost = ORR_BARRIER_SLOTS / 4 * 3;
+    for (unsigned play = 0; play < 3; ++play) {
+        std::vector<std::vector<File>> all;
+        int error = 0;
+        for (unsigned n = 0; n <= kMost; ++n) {
+            auto some = members();
+            // What has gone is cleared soon, not at once.
+            for (unsigned waited = 0; waited < 600; ++waited) {
+                error = make_barrier(place(0).fd(), some);
+                if (error == 0 || n == kMost) break;
+                ::usleep(100'000);
+            }
+            if (error != 0) break;
+            all.emplace_back();
+            for (const drm_orr_barrier_member& member : some)
+                all.back().emplace_back(member.page);
+        }
+        EXPECT_EQ(all.size(), kMost);
+        EXPECT_EQ(error, EDQUOT);
+    }
+}
+
+// Two barriers of the same cards: the end of one is none of the other's business.
+TEST_F(Barriers, OneThatEndsLeavesOthersAlone) {
+    map_all();
+    {
+        const std::vector<File> other = make(64);
+        ASSERT_EQ(other.size(), count());
+    }
+    const std::uint64_t* const gone = &place(0).memory.words()[64 / 8];
+    for (unsigned waited = 0; waited < 600; ++waited) {
+        if ((std::atomic_ref(*const_cast<std::uint64_t*>(gone)).load() & ORR_SEM_FAILED) != 0) break;
+        ::usleep(100'000);
+    }
+    EXPECT_EQ(ORR_FAILURE_CODE(*gone), ORR_QERR_ABANDONED);
+    for (unsigned n = 0; n < count(); ++n)
+        meet(n, 1);
+    for (unsigned n = 0; n < count(); ++n)
+        EXPECT_EQ(place(n).outcome().error, 0u);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
