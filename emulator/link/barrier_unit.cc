@@ -100,6 +100,7 @@ void BarrierUnit::empty(Slot& slot) {
         member.word = member.session = member.seen = member.told = 0;
         member.port = nullptr;
         member.gone = member.owes_leave = false;
+        member.cause = member.last = 0;
     }
     slot.members = 0;
     slot.key = slot.release = slot.word = slot.arrived = slot.released = slot.raised = slot.cause = 0;
@@ -130,6 +131,7 @@ std::uint32_t BarrierUnit::arrive(std::uint64_t number, std::uint64_t value) {
     slot.arrived = value;
     tell_all(slot);
     if (slot.state == ORR_BARRIER_ARMED) count_up(slot, now);
+    check(slot, now);
     return ORR_FAULT_NONE;
 }
 
@@ -148,8 +150,11 @@ link::Status BarrierUnit::take(const link::Message& message) {
     if (message.op == link::kOpLeave) {
         // It knows.
         member->owes_leave = false;
-        member->gone = true;
-        if (slot.state == ORR_BARRIER_ARMED) fail(slot, message.value, message.arrival_ps);
+        if (!std::exchange(member->gone, true)) {
+            member->cause = message.value;
+            member->last = message.compare;
+        }
+        check(slot, message.arrival_ps);
     } else if (slot.state == ORR_BARRIER_LOST) {
         // It may have been armed after this one had told it.
         member->owes_leave = !member->gone;
@@ -169,6 +174,14 @@ void BarrierUnit::count_up(Slot& slot, ModelTime at) {
     slot.released = lowest;
     slot.released_at = std::max(slot.released_at, at);
     events_.schedule(work_, events_.now());
+}
+
+void BarrierUnit::check(Slot& slot, ModelTime at) {
+    if (slot.state != ORR_BARRIER_ARMED) return;
+    const auto members = std::span(slot.member).first(slot.members);
+    const auto missing = std::ranges::find_if(
+        members, [&](const Member& member) { return member.gone && member.last < slot.arrived; });
+    if (missing != members.end()) fail(slot, missing->cause, at);
 }
 
 void BarrierUnit::fail(Slot& slot, std::uint64_t word, ModelTime at) {
@@ -224,9 +237,12 @@ void BarrierUnit::on_ways(ModelTime) {
 }
 
 void BarrierUnit::lost(Slot& slot, Member& member) {
-    member.gone = true;
+    if (!std::exchange(member.gone, true)) {
+        member.cause = member.word;
+        member.last = slot.released;
+    }
     member.owes_leave = false;
-    if (slot.state == ORR_BARRIER_ARMED) fail(slot, member.word, events_.system_now());
+    check(slot, events_.system_now());
 }
 
 void BarrierUnit::tell_all(Slot& slot) {
@@ -235,25 +251,29 @@ void BarrierUnit::tell_all(Slot& slot) {
     end_leaving(slot);
 }
 
+// First where this card has arrived, which others may need to go on, and then that it goes no further.
 void BarrierUnit::tell(Slot& slot, Member& member) {
-    if (member.waits) return;
-    while (member.owes_leave ||
-           (slot.state == ORR_BARRIER_ARMED && !member.gone && member.told != slot.arrived)) {
-        const bool fails = member.owes_leave;
+    if (slot.state == ORR_BARRIER_FREE || member.waits) return;
+    while (!member.gone && (member.told != slot.arrived || member.owes_leave)) {
         if (!has_way(member)) return lost(slot, member);
+        const bool fails = member.told == slot.arrived;
         const LinkTold told = member.port->tell(member.node, {.fails = fails,
                                                               .slot = member.there,
                                                               .value = fails ? slot.cause : slot.arrived,
+                                                              .last = fails ? slot.released : 0,
                                                               .key = slot.key});
-        if (told.fault != ORR_FAULT_NONE) return lost(slot, member);
-        if (!told.sent) {
+        if (told.fault != ORR_FAULT_NONE) {
+            // That it has lost something is known here only, if the way still stands.
+            if (slot.state != ORR_BARRIER_ARMED || !has_way(member)) return lost(slot, member);
+            fail(slot, member.word, events_.system_now());
+        } else if (!told.sent) {
             member.waits = true;
             return member.port->wait_for_room(member.node, member.room);
-        }
-        if (fails)
+        } else if (fails) {
             member.owes_leave = false;
-        else
+        } else {
             member.told = slot.arrived;
+        }
     }
 }
 

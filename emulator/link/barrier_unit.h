@@ -69,6 +69,8 @@ class BarrierUnit final : public Arrivals {
         std::uint32_t route = 0;
         std::uint64_t session = 0;
         bool gone = false;        // that way is lost, or it has said that it has failed
+        std::uint64_t cause = 0;  // why it is gone
+        std::uint64_t last = 0;   // the last round that it has seen to its end before
         std::uint64_t seen = 0;   // the round at which it is
         std::uint64_t told = 0;   // the round that it knows of
         bool owes_leave = false;  // it is still to be told that the barrier has failed
@@ -96,6 +98,8 @@ class BarrierUnit final : public Arrivals {
     void lost(Slot& slot, Member& member);
     void stop_waiting(Member& member);
     void count_up(Slot& slot, ModelTime at);
+    // Fails it if this card has arrived at a round of which one that is gone has not seen the end.
+    void check(Slot& slot, ModelTime at);
     // All members hear of it, also from those that only heard of it: one may have lost its way to who knew
     // first.
     void fail(Slot& slot, std::uint64_t word, ModelTime at);

@@ -47,7 +47,8 @@ const char* Reader::judge(const Message& message) const {
 const char* Reader::judge_op(const Message& message) const {
     const bool asks = message.op == kOpRead || message.op == kOpAtomic;
     if (asks != (message.tag != 0) && message.op != kOpAnswer) return "a message's tag is wrong";
-    if ((message.op != kOpAtomic && (message.function | message.compare) != 0) ||
+    if ((message.op != kOpAtomic && message.function != 0) ||
+        (message.op != kOpAtomic && message.op != kOpLeave && message.compare != 0) ||
         (message.op != kOpAnswer && message.status != 0) || (message.op == kOpAnswer && message.key != 0))
         return "a message has a reserved field set";
     switch (message.op) {

@@ -287,6 +287,7 @@ LinkTold Transmitter::tell(ModelTime now, std::uint32_t node, const BarrierWord&
     if (!room) return {};
     Message message = message_to(node, word.fails ? kOpLeave : kOpArrive, now, word.slot);
     message.value = word.value;
+    message.compare = word.last;
     message.key = word.key;
     line_.send(message, now, wire_bytes_of(message));
     if (broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};

@@ -57,7 +57,8 @@ inline constexpr std::uint32_t kOpAtomic = 4;  // `function` on the word of `byt
 inline constexpr std::uint32_t kOpNote =
     16;  // ORR_NOTE_BYTES from the payload area to the neighbour's driver
 inline constexpr std::uint32_t kOpArrive = 6;  // at round `value` of the barrier in slot `offset`
-inline constexpr std::uint32_t kOpLeave = 7;   // that barrier has failed for the sender, with `value`
+inline constexpr std::uint32_t kOpLeave =
+    7;  // it has failed for the sender after round `compare`, with `value`
 // And answers, in `near_back` and `far_back`:
 inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an atomic (the old value), or a
                                                // write, signal or word of a barrier that was
@@ -89,7 +90,7 @@ struct alignas(64) Message {
     std::uint64_t payload_end;  // bytes of the payload area used since the link came up, up to this message
     std::uint64_t head_ps;      // when its first byte arrives
     std::uint64_t key;          // of the grant, or barrier, that a request goes by; 0: none was given
-    std::uint64_t compare;      // kOpAtomic: of ORR_ATOMIC_COMPARE_SWAP, else 0
+    std::uint64_t compare;      // kOpAtomic: of ORR_ATOMIC_COMPARE_SWAP; kOpLeave; else 0
     std::uint32_t tag;          // of a read or atomic, and its answer; else 0
     std::uint16_t function;     // kOpAtomic: ORR_ATOMIC_*, else 0
     std::uint16_t status;       // kOpAnswer: Status, else 0

@@ -57,6 +57,7 @@ struct BarrierWord {
     bool fails = false;  // the barrier has failed here; else: arrived
     std::uint32_t slot = 0;
     std::uint64_t value = 0;
+    std::uint64_t last = 0;  // with `fails`: the last round that ended well here
     std::uint64_t key = 0;
 };
 struct LinkTold {

@@ -48,7 +48,7 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
         if (link::has_payload(m.op) || m.op == link::kOpRead) m.value = 0;
         if (note) m.offset = m.hops = 0;
         m.function = m.op == link::kOpAtomic ? 1 + m.function % (ORR_ATOMIC_FUNCTIONS - 1) : 0;
-        if (m.function != ORR_ATOMIC_COMPARE_SWAP) m.compare = 0;
+        if (m.function != ORR_ATOMIC_COMPARE_SWAP && m.op != link::kOpLeave) m.compare = 0;
         m.status = 0;
         if (m.op == link::kOpAtomic) m.offset &= ~std::uint64_t{7};
     }

@@ -271,6 +271,9 @@ TEST_F(LinkedCards, ABarrierFailsWithItsMembers) {
     EXPECT_EQ(TwoCardBarrier::arrive(*a_, ORR_SEM_FAILED | 7), ORR_FAULT_NONE);
     settle();
     EXPECT_EQ(TwoCardBarrier::at(*a_).value, ORR_SEM_FAILED | 7);
+    EXPECT_EQ(TwoCardBarrier::at(*b_).value, 0u) << "it waits for nothing";
+    EXPECT_EQ(TwoCardBarrier::arrive(*b_, 1), ORR_FAULT_NONE);
+    settle();
     EXPECT_EQ(TwoCardBarrier::at(*b_).value, ORR_SEM_FAILED | 7);
     EXPECT_EQ(b_->read64(ORR_R_BARRIER_STATES), std::uint64_t{ORR_BARRIER_LOST} << 20);
     b_->write64(ORR_R_BARRIER_WORD, 5);
@@ -282,6 +285,7 @@ TEST_F(LinkedCards, ABarrierFailsWithItsMembers) {
 
 TEST_F(LinkedCards, ABarrierFailsWithACardThatIsReset) {
     TwoCardBarrier barrier(*a_, *b_);
+    EXPECT_EQ(TwoCardBarrier::arrive(*b_, 1), ORR_FAULT_NONE);
     a_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
     EXPECT_EQ(a_->read64(ORR_R_BARRIER_STATES), 0u);
     EXPECT_EQ(a_->read32(ORR_R_BARRIER_DONE), 0u);
@@ -302,12 +306,14 @@ TEST_F(LinkedCards, ABarrierFailsWithItsLink) {
 
 TEST_F(LinkedCards, ABarrierFailsWithAnEpoch) {
     TwoCardBarrier barrier(*a_, *b_);
+    EXPECT_EQ(TwoCardBarrier::arrive(*b_, 1), ORR_FAULT_NONE);
     b_->write32(ORR_R_ROUTE(1), ORR_ROUTE_VALID | 1 << ORR_ROUTE_EPOCH_SHIFT);
     b_->settle();
     EXPECT_EQ(TwoCardBarrier::at(*b_).value, ORR_SEM_FAILED | 0x101);
     settle();
     EXPECT_EQ(TwoCardBarrier::at(*a_).value, 0u) << "its driver writes the same there";
     a_->write32(ORR_R_ROUTE(2), ORR_ROUTE_VALID | 1 << ORR_ROUTE_EPOCH_SHIFT);
+    EXPECT_EQ(TwoCardBarrier::arrive(*a_, 1), ORR_FAULT_NONE);
     a_->settle();
     EXPECT_EQ(TwoCardBarrier::at(*a_).value, ORR_SEM_FAILED | 0x102);
 }

@@ -124,9 +124,10 @@
  * who is ahead waits for nobody.
  *
  * It fails for good when a member says so (a signal with ORR_SEM_FAILED), when a slot of it is cleared or its card
- * reset, and when the way to a member is lost or is another (ORR_R_ROUTE): all members' semaphores get the word for
- * that, and the first stays. What words mean is software's matter. A word from a card that is no member, or has
- * another key, is denied and counted.
+ * reset, and when the way to a member is lost or is another (ORR_R_ROUTE): the semaphores of all members that are at a
+ * later round than the last that ended well there, or come to one, get the word for that, and the first stays. So who
+ * has met all and leaves spoils nobody's round. What words mean is software's matter. A word from a card that is no
+ * member, or has another key, is denied and counted.
  *
  * A slot is free, gets its members one by one (ADD), and is armed (ARM). Write what a command needs, then the command;
  * it was carried out once ORR_R_BARRIER_DONE equals the number of commands written since reset.
