@@ -53,6 +53,7 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       isa_(isa_of(card)),
       host_atomics_(umd::host_atomics(card)),
       tells_((card.features & ORR_FEATURE_TELL) != 0),
+      has_barriers_((card.features & ORR_FEATURE_BARRIERS) != 0),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem),
       shared_semaphores_(*this) {

@@ -61,6 +61,8 @@ class Context {
     // lost in between. 0: the driver does not say.
     std::optional<std::uint64_t> way_to(const Context& peer) const;
     std::uint64_t uid() const { return uid_; }
+    // It can be a member of barriers of several cards.
+    bool has_barriers() const { return has_barriers_; }
 
     // Made at first use.
     Result<std::shared_ptr<Stream>> null_stream();
@@ -155,7 +157,8 @@ class Context {
     const Isa isa_;
     Fate loss_;
     const bool host_atomics_;
-    const bool tells_;       // the card asks for it
+    const bool tells_;  // the card asks for it
+    const bool has_barriers_;
     std::mutex tell_mutex_;  // so that whoever comes back finds told what was there when he came
     std::shared_ptr<Stream> tell_stream_;
     SemaphorePool semaphores_;

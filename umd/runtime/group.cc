@@ -91,19 +91,47 @@ Result<Group::Seat> Group::take_seat(Context& context, int rank) {
     return seat;
 }
 
+Result<GroupPlan> Group::plan(Runtime& runtime, const std::vector<Context*>& contexts,
+                              const std::vector<int>& memory) {
+    std::vector<int> devices;
+    for (const Context* context : contexts)
+        devices.push_back(context->device());
+    ORR_TRY(above, plan_group(devices, [&](int one, int other) { return runtime.linked(one, other); }));
+    GroupPlan plan{.above = std::move(*above), .unit = false, .pages = std::vector<UniqueFd>(devices.size())};
+    std::vector<std::size_t> heads;
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+        const int over = plan.above[rank];
+        if (over < 0 || devices[static_cast<std::size_t>(over)] != devices[rank]) heads.push_back(rank);
+    }
+    const bool able = std::ranges::all_of(heads, [&](auto rank) { return contexts[rank]->has_barriers(); });
+    if (!able || heads.size() < 2 || heads.size() > ORR_BARRIER_MEMBERS_MAX) return plan;
+    std::vector<BarrierSeat> seats;
+    for (const std::size_t rank : heads)
+        seats.push_back({memory[rank], offsetof(SharedPage, release)});
+    // All slots of a card may be taken, or two cards have no way; then by the tree.
+    auto pages = contexts[heads[0]]->winsys().make_barrier(seats);
+    if (!pages) return plan;
+    plan.unit = true;
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+        plan.above[heads[i]] = -1;
+        plan.pages[heads[i]] = std::move((*pages)[i]);
+    }
+    return plan;
+}
+
 Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> members,
-             std::shared_ptr<GroupPage> page)
+             std::shared_ptr<GroupPage> page, bool unit)
     : context_(context),
       rank_(rank),
       seat_(std::move(seat)),
       members_(std::move(members)),
+      unit_(unit),
       page_(std::move(page)),
       doubted_ns_(members_.size(), 0) {
     for (int other = 0; other < size(); ++other) {
         const GroupMember& member = members_[static_cast<std::size_t>(other)];
         if (member.above == rank_) below_.push_back(other);
-        if (other == rank_ || member.process.get() >= 0)
-            member.slot->context->name_semaphore(member.slot->va, name_of(other));
+        if (other == rank_ || member.process.get() >= 0) name(other, name_of(other));
     }
     page_->set_queue(rank_, GroupPage::Queue::kGuard, queue_key(context_.node(), seat_.guard->number()));
 }
@@ -113,10 +141,17 @@ Group::~Group() {
     if (!gone_.load()) page_->leave(rank_);
     for (int other = 0; other < size(); ++other) {
         const GroupMember& member = members_[static_cast<std::size_t>(other)];
-        if (other == rank_ || member.process.get() >= 0)
-            member.slot->context->name_semaphore(member.slot->va, {});
+        if (other == rank_ || member.process.get() >= 0) name(other, {});
     }
     seat_.guard->close();
+}
+
+void Group::name(int rank, const std::string& name) const {
+    const SemaphoreSlot& slot = *members_[static_cast<std::size_t>(rank)].slot;
+    slot.context->name_semaphore(slot.va, name);
+    if (at_unit(rank))
+        slot.context->name_semaphore(SharedSemaphores::release_va(slot),
+                                     name.empty() ? name : "the barrier of " + name);
 }
 
 std::shared_ptr<Group> Group::enter(std::shared_ptr<Group> group) {
@@ -126,7 +161,6 @@ std::shared_ptr<Group> Group::enter(std::shared_ptr<Group> group) {
 
 Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
                                                               const std::vector<int>& devices) {
-    ORR_TRY(above, plan_group(devices, [&](int one, int other) { return runtime.linked(one, other); }));
     ORR_TRY(page, GroupPage::create(static_cast<int>(devices.size())));
     std::vector<Context*> contexts;
     std::vector<Seat> seats;
@@ -136,13 +170,27 @@ Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
         contexts.push_back(*context);
         seats.push_back(std::move(*seat));
     }
+    std::vector<UniqueFd> exported;
+    std::vector<int> memory;
+    for (const Seat& seat : seats) {
+        ORR_TRY(fd, SharedSemaphores::export_fd(*seat.own->slot));
+        memory.push_back(fd->get());
+        exported.push_back(std::move(*fd));
+    }
+    ORR_TRY(planned, plan(runtime, contexts, memory));
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+        if (const int fd = planned->pages[rank].get(); fd >= 0) {
+            ORR_TRY(added, contexts[rank]->shared_semaphores().add_barrier(*seats[rank].own->slot, fd));
+        }
+    }
     std::vector<std::shared_ptr<Group>> all;
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
         std::vector<GroupMember> members;
         for (std::size_t other = 0; other < devices.size(); ++other)
-            members.push_back({seats[other].own->slot, UniqueFd(), (*above)[other]});
-        all.push_back(enter(std::shared_ptr<Group>(
-            new Group(*contexts[rank], static_cast<int>(rank), seats[rank], std::move(members), *page))));
+            members.push_back({seats[other].own->slot, UniqueFd(), planned->above[other]});
+        all.push_back(
+            enter(std::shared_ptr<Group>(new Group(*contexts[rank], static_cast<int>(rank), seats[rank],
+                                                   std::move(members), *page, planned->unit))));
     }
     return all;
 }
@@ -154,6 +202,7 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
     ORR_TRY(fd, SharedSemaphores::export_fd(*seat->own->slot));
     std::vector<GroupMember> all;
     std::shared_ptr<GroupPage> page;
+    bool unit = false;
 
     const auto take_in = [&](Gathering& gathering) -> Status {
         for (std::size_t other = 0; other < gathering.all.size(); ++other) {
@@ -174,20 +223,35 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
     Rendezvous meeting{token, rank, members, limit_ns, fd->get(), {}, {}};
     meeting.plan = [&](Gathering& gathering) -> Status {
         ORR_TRY(taken, take_in(gathering));
-        std::vector<int> devices;
-        for (const GroupMember& member : all)
-            devices.push_back(member.slot->context->device());
-        ORR_TRY(above, plan_group(devices, [&](int one, int other) { return runtime.linked(one, other); }));
-        for (std::size_t other = 0; other < all.size(); ++other)
-            all[other].above = gathering.all[other].above = (*above)[other];
+        std::vector<Context*> contexts;
+        std::vector<int> memory;
+        for (std::size_t other = 0; other < all.size(); ++other) {
+            contexts.push_back(all[other].slot->context);
+            memory.push_back(gathering.all[other].semaphore.get());
+        }
+        ORR_TRY(planned, Group::plan(runtime, contexts, memory));
+        gathering.unit = planned->unit;
+        for (std::size_t other = 0; other < all.size(); ++other) {
+            all[other].above = gathering.all[other].above = planned->above[other];
+            gathering.all[other].barrier = std::move(planned->pages[other]);
+        }
         ORR_TRY(made, GroupPage::create(members));
         page = std::move(*made);
         gathering.page = UniqueFd(::fcntl(page->fd(), F_DUPFD_CLOEXEC, 0));
         return {};
     };
     meeting.admit = [&](Gathering& gathering) -> Status {
+        if (rank != 0) {
+            ORR_TRY(taken, take_in(gathering));
+        }
+        unit = gathering.unit;
+        Comer& self = gathering.all[static_cast<std::size_t>(rank)];
+        if (self.barrier.get() >= 0) {
+            ORR_TRY(added, (*context)->shared_semaphores().add_barrier(*seat->own->slot, self.barrier.get()));
+        } else if (unit && self.above < 0) {
+            return fail(orrErrorInvalidValue, "rank 0 sent no page of the barrier");
+        }
         if (rank == 0) return {};
-        ORR_TRY(taken, take_in(gathering));
         ORR_TRY(opened, GroupPage::open(std::move(gathering.page), members));
         page = std::move(*opened);
         return {};
@@ -201,7 +265,7 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
         return std::unexpected(met.error());
     }
     return enter(std::shared_ptr<Group>(
-        new Group(**context, rank, std::move(*seat), std::move(all), std::move(page))));
+        new Group(**context, rank, std::move(*seat), std::move(all), std::move(page), unit)));
 }
 
 int Group::device(int rank) const {
@@ -281,8 +345,25 @@ std::optional<GroupCause> Group::find_cause() {
         if (!waited_enough(rank)) return std::nullopt;
         return GroupCause{orrErrorAborted, rank, "its process ended, or let go of the group"};
     }
+    if (auto cause = left_behind()) return cause;
     for (int rank = 0; rank < size(); ++rank) {
         if (auto cause = cause_of_failure(rank)) return cause;
+    }
+    return std::nullopt;
+}
+
+// By the tree a stream learns it from the semaphore for which it waits; a unit only knows that one has not
+// come.
+std::optional<GroupCause> Group::left_behind() {
+    std::uint64_t last = 0;
+    {
+        const std::lock_guard lock(barriers_mutex_);
+        last = 2 * barriers_;
+    }
+    if (!unit_ || last == 0 || own().reached(last)) return std::nullopt;
+    for (int rank = 0; rank < size(); ++rank) {
+        if (page_->left(rank) && !members_[static_cast<std::size_t>(rank)].slot->reached(last))
+            return left_cause(rank);
     }
     return std::nullopt;
 }
@@ -291,9 +372,14 @@ void Group::fail_all(const GroupCause& cause) {
     bool all = true;
     for (int rank = 0; rank < size(); ++rank) {
         const SemaphoreSlot& slot = *members_[static_cast<std::size_t>(rank)].slot;
-        if (slot.failed() || slot.context->lost()) continue;
-        all &= context_.fleet().fail_semaphore(*slot.context, slot.va, ORR_QERR_ABORTED, name_of(cause.rank),
-                                               Error{cause.code, cause.text});
+        if (slot.context->lost()) continue;
+        const auto end = [&](std::uint64_t va) {
+            all &= context_.fleet().fail_semaphore(*slot.context, va, ORR_QERR_ABORTED, name_of(cause.rank),
+                                                   Error{cause.code, cause.text});
+        };
+        if (!slot.failed()) end(slot.va);
+        if (at_unit(rank) && !ORR_SEM_HAS_FAILED(load_semaphore(SharedSemaphores::page(slot).release)))
+            end(SharedSemaphores::release_va(slot));
     }
     all_failed_ = all;
 }
@@ -400,7 +486,7 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
             return failed();
         }
         // Nobody is held up while room is waited for.
-        if (auto room = stream->make_room(below_.size() + 4); !room) return give_up(std::move(room.error()));
+        if (auto room = stream->make_room(below_.size() + 5); !room) return give_up(std::move(room.error()));
         std::uint64_t number = 0;
         {
             const std::lock_guard lock(barriers_mutex_);
@@ -413,7 +499,10 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
             packets.push_back(make_wait(come->va, come->value, limit_ns));
         }
         const std::uint64_t va = own().va;
-        if (above >= 0) {
+        if (at_unit(rank_)) {
+            packets.push_back(make_semaphore(ORR_PKT_SIGNAL, own().barrier->va, number));
+            packets.push_back(make_wait(SharedSemaphores::release_va(own()), number, limit_ns));
+        } else if (above >= 0) {
             packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number - 1));
             const auto go = point(above, 2 * number, stream);
             if (!go) return give_up(go.error());

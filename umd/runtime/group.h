@@ -1,9 +1,12 @@
 // A member of a group: its semaphore on its card, which its streams signal, those of the others, and the page
 // in which the members meet on the host.
 //
-// Barriers in streams go up and down a tree of members: each waits for those below it, signals that all of
-// them have come (2k-1 of the k-th barrier), waits for the one above and signals that it may go on (2k). So a
-// member has one semaphore, which one stream after the other signals, and needs links to its neighbours only.
+// Where the cards have barrier units (hardware 2.3), and one has a slot, one member a device arrives there
+// with k in the k-th barrier, when those of its device have come, and waits for the unit to say that all
+// cards have. Else barriers in streams go up and down a tree of members: each waits for those below it,
+// signals that all of them have come (2k-1 of the k-th barrier), waits for the one above and signals that it
+// may go on (2k). So a member has one semaphore, which one stream after the other signals, and needs links to
+// its neighbours only.
 #pragma once
 
 #include <atomic>
@@ -31,6 +34,14 @@ class Stream;
 // has the others of it below it. devices: of the members, by rank; linked: of two devices.
 Result<std::vector<int>> plan_group(const std::vector<int>& devices,
                                     const std::function<Result<bool>(int, int)>& linked);
+
+// How the members meet in streams. unit: by the cards' barrier units; then those who have nobody above are
+// the members of a device that the others of it are below.
+struct GroupPlan {
+    std::vector<int> above;
+    bool unit = false;
+    std::vector<UniqueFd> pages{};  // of these, by rank; else none
+};
 
 struct GroupMember {
     std::shared_ptr<SemaphoreSlot> slot;
@@ -76,8 +87,16 @@ class Group final : public Fleet::Watched {
         std::shared_ptr<Stream> guard;  // is said to signal it: it goes with the process
     };
     static Result<Seat> take_seat(Context& context, int rank);
+    // memory: dma-bufs of the members' semaphores, by rank.
+    static Result<GroupPlan> plan(Runtime& runtime, const std::vector<Context*>& contexts,
+                                  const std::vector<int>& memory);
     Group(Context& context, int rank, Seat seat, std::vector<GroupMember> members,
-          std::shared_ptr<GroupPage> page);
+          std::shared_ptr<GroupPage> page, bool unit);
+    // It signals the page of its card's unit.
+    bool at_unit(int rank) const { return unit_ && members_[static_cast<std::size_t>(rank)].above < 0; }
+    // Who has gone and leaves this member waiting.
+    std::optional<GroupCause> left_behind();
+    void name(int rank, const std::string& name) const;
     static std::shared_ptr<Group> enter(std::shared_ptr<Group> group);
 
     // take: is called with the step when all have come, before the next call.
@@ -102,6 +121,7 @@ class Group final : public Fleet::Watched {
     const int rank_;
     Seat seat_;
     const std::vector<GroupMember> members_;
+    const bool unit_;
     std::vector<int> below_;
     const std::shared_ptr<GroupPage> page_;
     std::atomic<bool> gone_{false};

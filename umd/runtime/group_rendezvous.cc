@@ -24,7 +24,7 @@
 namespace orrery::umd {
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 // Who has begun to say who he is says it at once; this is for those who do not.
 constexpr std::uint64_t kHelloNs = 5'000'000'000;
 constexpr std::size_t kMostPending = 2 * kMaxGroupMembers;
@@ -41,7 +41,7 @@ struct Answer {
     char text[300];
 };
 struct Other {
-    std::int32_t rank, above;
+    std::int32_t rank, above, unit;
 };
 
 Answer answer_of(const Status& status) {
@@ -54,7 +54,8 @@ Answer answer_of(const Status& status) {
 Status status_of(const Answer& answer) {
     if (answer.code == orrSuccess) return {};
     std::string text(answer.text, ::strnlen(answer.text, sizeof answer.text));
-    std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
+    std::ranges::replace_if(
+        text, [](char c) { return c < ' ' || c > '~'; }, '?');
     const bool known = answer.code > 0 && answer.code <= orrErrorAbandoned;
     return std::unexpected(Error{known ? static_cast<orrError_t>(answer.code) : orrErrorAborted, text});
 }
@@ -348,8 +349,10 @@ class Host {
             ORR_TRY(welcomed, with_rank(to, send(socket, Answer{}, {&page, 1}, until_.left_ns())));
             for (std::size_t rank = 0; rank < members_; ++rank) {
                 const Comer& comer = gathering_.all[rank];
-                const int fds[] = {comer.semaphore.get(), comer.process.get()};
-                const Other other{static_cast<std::int32_t>(rank), comer.above};
+                // Its own semaphore it has.
+                const bool own = rank == to && comer.barrier.get() >= 0;
+                const int fds[] = {own ? comer.barrier.get() : comer.semaphore.get(), comer.process.get()};
+                const Other other{static_cast<std::int32_t>(rank), comer.above, gathering_.unit ? 1 : 0};
                 ORR_TRY(told, with_rank(to, send(socket, other, fds, until_.left_ns())));
             }
         }
@@ -428,6 +431,12 @@ Status come(const Rendezvous& meeting, Gathering& gathering) {
             return fail(orrErrorInvalidValue, "rank 0 said nonsense about rank {}", rank);
         Comer& comer = gathering.all[static_cast<std::size_t>(rank)];
         comer.above = above;
+        gathering.unit = other->message.unit != 0;
+        if (gathering.unit && rank == meeting.rank && above < 0) {
+            comer.barrier = std::move(other->fds[0]);
+            comer.process = std::move(other->fds[1]);
+            continue;
+        }
         comer.semaphore = std::move(other->fds[0]);
         comer.process = std::move(other->fds[1]);
     }

@@ -15,11 +15,13 @@ namespace orrery::umd {
 // One of those who have come, by rank.
 struct Comer {
     UniqueFd semaphore, process;
-    int above = -1;  // see plan_group()
+    UniqueFd barrier;  // its page, see GroupPlan; of oneself only
+    int above = -1;    // see plan_group()
 };
 
 struct Gathering {
-    UniqueFd page;  // what the members share
+    UniqueFd page;      // what the members share
+    bool unit = false;  // see GroupPlan
     std::vector<Comer> all;
 };
 

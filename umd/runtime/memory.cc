@@ -15,8 +15,6 @@
 namespace orrery::umd {
 namespace {
 
-constexpr std::uint32_t kReadWrite = ORR_BIND_READ | ORR_BIND_WRITE;
-
 // Room for fragmentation and for binding a range again elsewhere; address space costs nothing.
 std::uint64_t address_space_of(std::uint64_t vram_bytes) {
     return round_up(std::max<std::uint64_t>(4 * vram_bytes, 16ull << 30), kHugePage);
@@ -77,10 +75,10 @@ void Memory::attach(int device, bool reads_peers) {
 Result<Block*> Memory::create(int device, std::uint64_t bytes, BoKind kind, bool bind) {
     Card& card = cards_.at(device);
     ORR_TRY(bo, card.winsys->create_bo(round_up(bytes, kPage), kind));
-    return place(device, std::move(*bo), kind, bind);
+    return place(device, std::move(*bo), kind, bind ? kReadWrite : 0);
 }
 
-Result<Block*> Memory::place(int device, std::unique_ptr<Bo> bo, BoKind kind, bool bind) {
+Result<Block*> Memory::place(int device, std::unique_ptr<Bo> bo, BoKind kind, std::uint32_t bind) {
     Card& card = cards_.at(device);
     auto block = std::make_unique<Block>();
     block->device = device;
@@ -98,8 +96,8 @@ Result<Block*> Memory::place(int device, std::unique_ptr<Bo> bo, BoKind kind, bo
         }
         block->va = *va;
     }
-    if (bind) {
-        if (auto bound = card.winsys->bind(*block->bo, 0, block->va, block->size, kReadWrite); !bound) {
+    if (bind != 0) {
+        if (auto bound = card.winsys->bind(*block->bo, 0, block->va, block->size, bind); !bound) {
             if (kind == BoKind::kVram) card.addresses.free(block->va, block->size);
             return std::unexpected(bound.error());
         }

@@ -32,6 +32,8 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
 }
 
 // A buffer, bound on its own card at va, and on others where they have imported it.
+inline constexpr std::uint32_t kReadWrite = ORR_BIND_READ | ORR_BIND_WRITE;
+
 struct Block {
     int device = kHost;  // that created it; for pinned host memory too
     BoKind kind = BoKind::kVram;
@@ -131,6 +133,8 @@ class Memory {
     Result<Block*> create_unbound_block(int device, std::uint64_t bytes, BoKind kind);
     // The same of another process's buffer in this card's memory.
     Result<Block*> import_block(int device, std::unique_ptr<Bo> bo);
+    // A page of this card's barrier unit, which its queues signal.
+    Result<Block*> import_barrier(int device, std::unique_ptr<Bo> bo);
     void free_block(Block* block);
     // A variable inside such a block, for all that looks for memory by its address, until the block goes.
     void add_variable(Block& block, std::uint64_t va, std::uint64_t bytes, bool constant);
@@ -167,7 +171,7 @@ class Memory {
 
     // All with changes_ held.
     Result<Block*> create(int device, std::uint64_t bytes, BoKind kind, bool bind);
-    Result<Block*> place(int device, std::unique_ptr<Bo> bo, BoKind kind, bool bind);
+    Result<Block*> place(int device, std::unique_ptr<Bo> bo, BoKind kind, std::uint32_t bind);
     // Lets all other attached cards see it; of one that cannot, the reason.
     Status offer_to_all(Block& block);
     Result<Block*> place_elsewhere(int device, std::unique_ptr<Bo> bo);

@@ -103,14 +103,21 @@ Result<std::optional<ForeignBo>> Memory::probe(Device& card, int fd) {
 
 Result<Block*> Memory::import_block(int device, std::unique_ptr<Bo> bo) {
     const std::lock_guard changing(changes_);
-    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, true));
+    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, kReadWrite));
+    (*block)->imported = true;
+    return block;
+}
+
+Result<Block*> Memory::import_barrier(int device, std::unique_ptr<Bo> bo) {
+    const std::lock_guard changing(changes_);
+    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, ORR_BIND_WRITE));
     (*block)->imported = true;
     return block;
 }
 
 Result<Allocation> Memory::import(int device, ForeignBo foreign) {
     const std::lock_guard changing(changes_);
-    ORR_TRY(placed, place(device, std::move(foreign.bo), foreign.kind, true));
+    ORR_TRY(placed, place(device, std::move(foreign.bo), foreign.kind, kReadWrite));
     Block& block = **placed;
     block.imported = true;
     if (foreign.kind == BoKind::kVram) {

@@ -26,6 +26,7 @@ std::uint64_t load_semaphore(const orr_semaphore& semaphore);
 struct SemaphoreSlot {
     Context* context = nullptr;
     Block* block = nullptr;
+    Block* barrier = nullptr;  // of a member of a group: the page of the barrier unit, if it is by that
     orr_semaphore* cpu = nullptr;
     std::uint64_t va = 0;
     std::uint64_t last = 0;            // highest value that somebody was told to signal; its owner guards it

@@ -25,11 +25,27 @@ const char* name_of(std::uint64_t kind) {
 
 SharedSemaphores::~SharedSemaphores() {
     for (const Parted& parted : parted_)
-        context_.memory().free_block(parted.block);
+        free(parted);
+}
+
+void SharedSemaphores::free(const Parted& parted) {
+    if (parted.barrier != nullptr) context_.memory().free_block(parted.barrier);
+    context_.memory().free_block(parted.block);
 }
 
 SharedPage& SharedSemaphores::page(const SemaphoreSlot& slot) {
     return *reinterpret_cast<SharedPage*>(slot.cpu);
+}
+
+std::uint64_t SharedSemaphores::release_va(const SemaphoreSlot& slot) {
+    return slot.va + offsetof(SharedPage, release);
+}
+
+Status SharedSemaphores::add_barrier(SemaphoreSlot& slot, int fd) {
+    ORR_TRY(bo, context_.winsys().import_barrier(fd));
+    ORR_TRY(block, context_.memory().import_barrier(context_.device(), std::move(*bo)));
+    slot.barrier = *block;
+    return {};
 }
 
 Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::make_slot(Block* block) {
@@ -114,7 +130,7 @@ Result<UniqueFd> SharedSemaphores::export_fd(const SemaphoreSlot& slot) {
 void SharedSemaphores::part(std::unique_ptr<SemaphoreSlot> slot) {
     const std::lock_guard lock(mutex_);
     std::erase(live_, slot.get());
-    parted_.push_back({slot->block, slot->ours(), false, {}});
+    parted_.push_back({slot->block, slot->barrier, slot->ours(), false, {}});
 }
 
 bool SharedSemaphores::settle(Parted& parted) {
@@ -157,21 +173,26 @@ void SharedSemaphores::sweep() {
     }
     for (const Parted& parted : gone) {
         context_.fleet().forget_semaphore(parted.block->va);
-        context_.memory().free_block(parted.block);
+        context_.fleet().forget_semaphore(parted.block->va + offsetof(SharedPage, release));
+        free(parted);
     }
 }
 
 bool SharedSemaphores::ours(std::uint64_t va) const {
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(live_, [&](const auto* slot) { return slot->va == va && slot->ours(); }) ||
-           std::ranges::any_of(parted_, [&](const Parted& one) { return one.block->va == va && one.ours; });
+    return std::ranges::any_of(live_,
+                               [&](const auto* slot) { return va - slot->va < kPage && slot->ours(); }) ||
+           std::ranges::any_of(parted_,
+                               [&](const Parted& one) { return va - one.block->va < kPage && one.ours; });
 }
 
 std::optional<std::uint64_t> SharedSemaphores::value_of(std::uint64_t va) const {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(live_, va, &SemaphoreSlot::va);
-    if (found == live_.end()) return std::nullopt;
-    return (*found)->value();
+    for (const SemaphoreSlot* slot : live_) {
+        if (slot->va == va) return slot->value();
+        if (release_va(*slot) == va) return load_semaphore(page(*slot).release);
+    }
+    return std::nullopt;
 }
 
 }  // namespace orrery::umd

@@ -31,10 +31,13 @@ struct SharedPage {
     std::uint64_t magic;     // kMagic; 0: no semaphore
     std::uint64_t kind;      // SharedSemaphores::Kind
     std::uint64_t recorded;  // of an event: the value of its last record, which is in a ring; 0: none
+    std::uint64_t unused_2;
+    orr_semaphore release;  // of a group's barrier in the cards' barrier units
 
     static constexpr std::uint64_t kMagic = 0x31'4d'45'53'52'52'4fULL;  // "ORRSEM1"
 };
-static_assert(offsetof(SharedPage, magic) == 64 && sizeof(SharedPage) <= 4096);
+static_assert(offsetof(SharedPage, magic) == 64 && offsetof(SharedPage, release) == 96 &&
+              sizeof(SharedPage) <= 4096);
 
 // Of one card. Thread safe. It outlives its slots.
 class SharedSemaphores {
@@ -53,6 +56,10 @@ class SharedSemaphores {
     Result<std::shared_ptr<SemaphoreSlot>> import_fabric(const FabricKey& key);
     static Result<UniqueFd> export_fd(const SemaphoreSlot& slot);
     static SharedPage& page(const SemaphoreSlot& slot);
+    // Its SharedPage::release.
+    static std::uint64_t release_va(const SemaphoreSlot& slot);
+    // A page of this card's barrier unit by which that is raised; it goes with the slot.
+    Status add_barrier(SemaphoreSlot& slot, int fd);
     // Gives back the pages of slots that are gone, as soon as no stream of the process can touch them any
     // more. Not from inside of a stream.
     void sweep();
@@ -64,6 +71,7 @@ class SharedSemaphores {
   private:
     struct Parted {
         Block* block = nullptr;
+        Block* barrier = nullptr;
         bool ours = false;
         bool noted = false;  // `users` are; both are the sweeper's
         // What may still use it: each stream with all that it had then.
@@ -73,6 +81,7 @@ class SharedSemaphores {
     // cpu: where its value is seen.
     std::shared_ptr<SemaphoreSlot> make_slot(Block* block, orr_semaphore* cpu);
     void part(std::unique_ptr<SemaphoreSlot> slot);
+    void free(const Parted& parted);
     // Whether no stream can touch it any more.
     bool settle(Parted& parted);
 

@@ -377,6 +377,28 @@ class DrmDevice final : public Device {
         return std::make_unique<DrmBo>(file_, import.handle, key.size, 0);
     }
 
+    Result<std::vector<UniqueFd>> make_barrier(const std::vector<BarrierSeat>& seats) override {
+        std::vector<drm_orr_barrier_member> members;
+        for (const BarrierSeat& seat : seats)
+            members.push_back({.memory = seat.memory, .page = 0, .offset = seat.offset});
+        drm_orr_barrier_create create{};
+        create.members = reinterpret_cast<std::uintptr_t>(members.data());
+        create.count = static_cast<std::uint32_t>(members.size());
+        if (const int number = file_->ioctl(DRM_IOCTL_ORR_BARRIER_CREATE, &create))
+            return fail_errno(number, file_->what("making a barrier of several cards"));
+        std::vector<UniqueFd> pages;
+        for (const drm_orr_barrier_member& member : members)
+            pages.emplace_back(member.page);
+        return pages;
+    }
+
+    Result<std::unique_ptr<Bo>> import_barrier(int fd) override {
+        const std::int64_t handle = file_->import(fd);
+        if (handle < 0)
+            return fail_errno(static_cast<int>(-handle), file_->what("importing a page of a barrier"));
+        return std::make_unique<DrmBo>(file_, static_cast<std::uint32_t>(handle), ORR_PAGE_SIZE, 0);
+    }
+
     Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
                 std::uint32_t flags) override {
         drm_orr_vm_bind bind{};

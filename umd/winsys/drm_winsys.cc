@@ -24,6 +24,14 @@ Result<WaitCycle> Device::cycle(std::uint32_t /*queue*/) {
     return WaitCycle{};
 }
 
+Result<std::vector<UniqueFd>> Device::make_barrier(const std::vector<BarrierSeat>& /*seats*/) {
+    return fail(orrErrorNotSupported, "the driver of {} knows no barriers of several cards", info().node);
+}
+
+Result<std::unique_ptr<Bo>> Device::import_barrier(int /*fd*/) {
+    return fail(orrErrorNotSupported, "the driver of {} knows no barriers of several cards", info().node);
+}
+
 Result<drm_orr_query_way> Device::way(std::uint64_t peer_uid) {
     drm_orr_query_way way{};
     way.peer_uid = peer_uid;
@@ -146,7 +154,7 @@ constexpr const char* kDriverName = "orrery";
 
 // "0000:01:00.0" of the node's parent device; empty when it is not on PCI.
 std::string pci_address_of(int fd) {
-    struct stat node{};
+    struct stat node {};
     if (::fstat(fd, &node) != 0) return {};
     std::error_code error;
     const fs::path device = fs::read_symlink(

@@ -134,6 +134,12 @@ struct DeviceInfo {
     std::uint32_t driver_version = 0;  // ORR_MAKE_VERSION
 };
 
+// Where a card has the semaphore of a barrier (DRM_IOCTL_ORR_BARRIER_CREATE).
+struct BarrierSeat {
+    int memory = -1;  // dma-buf of a buffer in the card's memory
+    std::uint64_t offset = 0;
+};
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -166,6 +172,11 @@ class Device {
     // The cycle that a queue of this device cannot leave (HwQueue::number()). Here: none, as with drivers
     // before 1.6.
     virtual Result<WaitCycle> cycle(std::uint32_t queue);
+    // A barrier of these cards, all with ORR_FEATURE_BARRIERS, in their barrier units: a file descriptor
+    // each, of what becomes the page that the card's queues signal (import_barrier()), bound with
+    // ORR_BIND_WRITE. Here: orrErrorNotSupported, as with drivers before 1.8.
+    virtual Result<std::vector<UniqueFd>> make_barrier(const std::vector<BarrierSeat>& seats);
+    virtual Result<std::unique_ptr<Bo>> import_barrier(int fd);
 };
 
 // Why a card did not get the memory behind a handle of another machine. node: of the card that asked.

@@ -1,11 +1,14 @@
 // Groups of processes: this one is rank 0, the others are peers.
 #include <orrery/group.h>
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "tests/vm/ipc/peer.h"
 
@@ -253,6 +256,84 @@ TEST(GroupJoins, AMemberIsKilledMeanwhile) {
     const orrError_t joined = join(&group, 0, 3, 5'000'000'000);
     EXPECT_TRUE(joined == orrErrorAborted || joined == orrErrorTimeout) << orrGetLastErrorText();
     kills.join();
+}
+
+std::uint64_t barrier_rounds(int device) {
+    orrCounter_t counter = 0;
+    std::uint64_t value = 0;
+    EXPECT_OK(orrDeviceFindCounter(&counter, device, "barrier_releases"));
+    EXPECT_OK(orrDeviceReadCounters(&value, device, &counter, 1));
+    return value;
+}
+
+// A member a card, in one process: their cards' units do it. The time of one behind the other is shown.
+TEST(GroupUnits, BarriersInStreamsAreTheCards) {
+    const int members = device_count();
+    if (members < 2) GTEST_SKIP() << "needs two cards";
+    constexpr std::uint64_t kRounds = 32;
+    std::vector<int> devices;
+    std::vector<std::uint64_t> before;
+    for (int rank = 0; rank < members; ++rank) {
+        devices.push_back(rank);
+        before.push_back(barrier_rounds(rank));
+    }
+    std::vector<orrGroup_t> groups(devices.size());
+    std::vector<orrStream_t> streams(devices.size());
+    ASSERT_OK(orrGroupCreateAll(groups.data(), groups.size(), devices.data(), 0));
+    orrEvent_t begin = nullptr, end = nullptr;
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+        ASSERT_OK(orrSetDevice(devices[rank]));
+        ASSERT_OK(orrStreamCreate(&streams[rank], 0));
+    }
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrEventCreate(&begin, 0));
+    ASSERT_OK(orrEventCreate(&end, 0));
+    for (std::uint64_t round = 0; round <= kRounds; ++round) {
+        // The first has all come together.
+        if (round == 1) ASSERT_OK(orrEventRecord(begin, streams[0]));
+        for (std::size_t rank = 0; rank < devices.size(); ++rank)
+            ASSERT_OK(orrGroupBarrierAsync(groups[rank], streams[rank], nullptr));
+    }
+    ASSERT_OK(orrEventRecord(end, streams[0]));
+    for (const orrStream_t stream : streams)
+        ASSERT_OK(orrStreamSynchronize(stream));
+    double ns = 0;
+    ASSERT_OK(orrEventElapsedModelTime(&ns, begin, end));
+    std::printf("barriers in streams of %d cards: %.0f ns each\n", members, ns / kRounds);
+    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+        EXPECT_EQ(barrier_rounds(devices[rank]) - before[rank], kRounds + 1);
+        EXPECT_OK(orrGroupDestroy(groups[rank]));
+        EXPECT_OK(orrStreamDestroy(streams[rank]));
+    }
+    EXPECT_OK(orrEventDestroy(begin));
+    EXPECT_OK(orrEventDestroy(end));
+}
+
+// The slots that a user may have: further groups meet as they did before there were units.
+TEST(GroupUnits, WithoutASlotTheyMeetByTheTree) {
+    if (device_count() < 2) GTEST_SKIP() << "needs two cards";
+    const int devices[] = {0, 1};
+    std::vector<std::array<orrGroup_t, 2>> all(14);
+    for (auto& groups : all)
+        ASSERT_OK(orrGroupCreateAll(groups.data(), 2, devices, 0));
+    const std::uint64_t before = barrier_rounds(0);
+    for (const auto& groups : all) {
+        orrStream_t streams[2];
+        for (const int rank : devices) {
+            ASSERT_OK(orrSetDevice(rank));
+            ASSERT_OK(orrStreamCreate(&streams[rank], 0));
+            ASSERT_OK(orrGroupBarrierAsync(groups[rank], streams[rank], nullptr));
+        }
+        for (const int rank : devices) {
+            EXPECT_OK(orrStreamSynchronize(streams[rank]));
+            EXPECT_OK(orrStreamDestroy(streams[rank]));
+        }
+    }
+    EXPECT_EQ(barrier_rounds(0) - before, 12u);
+    for (const auto& groups : all) {
+        for (const orrGroup_t group : groups)
+            EXPECT_OK(orrGroupDestroy(group));
+    }
 }
 
 }  // namespace

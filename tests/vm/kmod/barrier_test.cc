@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -246,6 +248,46 @@ TEST_F(Barriers, SlotsAreGivenBack) {
         EXPECT_EQ(all.size(), kMost);
         EXPECT_EQ(error, EDQUOT);
     }
+}
+
+// From the last arrival to the last release, and to the last queue that has gone on. Shown as they are, and
+// held to what the units promise: nothing but the way, and what the firmware takes for a packet.
+TEST_F(Barriers, TakeTheLongestWay) {
+    if ((device_of(place(0)).features & ORR_FEATURE_IN_STEP) == 0) GTEST_SKIP() << "for cards that keep step";
+    map_all();
+    std::uint64_t longest = 0;
+    for (unsigned from = 0; from < count(); ++from) {
+        for (unsigned to = 0; to < count(); ++to) {
+            if (from == to) continue;
+            drm_orr_query_way way{};
+            way.peer_uid = device_of(place(to)).uid;
+            ASSERT_EQ(call(place(from).fd(), DRM_IOCTL_ORR_QUERY_WAY, &way), 0);
+            longest = std::max(longest, std::uint64_t{way.latency_ns} * 1000);
+        }
+    }
+    std::uint64_t alone = ~0ull, in_queues = ~0ull;
+    for (std::uint64_t round = 1; round <= 16; ++round) {
+        const orr_packet packets[] = {signal(kVa + 32, round), signal(kPage, round), wait_for(kVa, round),
+                                      signal(kVa + 48, round)};
+        for (unsigned n = 0; n < count(); ++n)
+            place(n).queue->submit(packets);
+        std::uint64_t came = 0, released = 0, went_on = 0;
+        for (unsigned n = 0; n < count(); ++n) {
+            ASSERT_EQ(place(n).outcome().error, 0u);
+            const std::uint64_t* words = place(n).memory.words();
+            released = std::max(released, words[1]);
+            came = std::max(came, words[5]);
+            went_on = std::max(went_on, words[7]);
+        }
+        alone = std::min(alone, released - came);
+        in_queues = std::min(in_queues, went_on - came);
+    }
+    std::printf("barrier of %u cards: longest way %.3f us, released after %.3f us, gone on after %.3f us\n",
+                count(), static_cast<double>(longest) / 1e6, static_cast<double>(alone) / 1e6,
+                static_cast<double>(in_queues) / 1e6);
+    constexpr std::uint64_t kPacket = 300'000;
+    EXPECT_LE(alone, longest + longest / 50 + kPacket);
+    EXPECT_GE(alone, longest);
 }
 
 // Two barriers of the same cards: the end of one is none of the other's business.
