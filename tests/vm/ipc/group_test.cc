@@ -319,14 +319,14 @@ TEST(GroupUnits, WithoutASlotTheyMeetByTheTree) {
     const std::uint64_t before = barrier_rounds(0);
     for (const auto& groups : all) {
         orrStream_t streams[2];
-        for (const int rank : devices) {
-            ASSERT_OK(orrSetDevice(rank));
+        for (const std::size_t rank : {0u, 1u}) {
+            ASSERT_OK(orrSetDevice(devices[rank]));
             ASSERT_OK(orrStreamCreate(&streams[rank], 0));
             ASSERT_OK(orrGroupBarrierAsync(groups[rank], streams[rank], nullptr));
         }
-        for (const int rank : devices) {
-            EXPECT_OK(orrStreamSynchronize(streams[rank]));
-            EXPECT_OK(orrStreamDestroy(streams[rank]));
+        for (const orrStream_t stream : streams) {
+            EXPECT_OK(orrStreamSynchronize(stream));
+            EXPECT_OK(orrStreamDestroy(stream));
         }
     }
     EXPECT_EQ(barrier_rounds(0) - before, 12u);
