@@ -266,74 +266,76 @@ std::uint64_t barrier_rounds(int device) {
     return value;
 }
 
-// A member a card, in one process: their cards' units do it. The time of one behind the other is shown.
-TEST(GroupUnits, BarriersInStreamsAreTheCards) {
-    const int members = device_count();
-    if (members < 2) GTEST_SKIP() << "needs two cards";
-    constexpr std::uint64_t kRounds = 32;
-    std::vector<int> devices;
-    std::vector<std::uint64_t> before;
-    for (int rank = 0; rank < members; ++rank) {
-        devices.push_back(rank);
-        before.push_back(barrier_rounds(rank));
+// A member a card, in one process.
+struct OnAllCards {
+    OnAllCards() {
+        for (int rank = 0; rank < device_count(); ++rank)
+            devices.push_back(rank);
+        groups.resize(devices.size());
+        EXPECT_OK(orrGroupCreateAll(groups.data(), groups.size(), devices.data(), 0));
     }
-    std::vector<orrGroup_t> groups(devices.size());
-    std::vector<orrStream_t> streams(devices.size());
-    ASSERT_OK(orrGroupCreateAll(groups.data(), groups.size(), devices.data(), 0));
-    orrEvent_t begin = nullptr, end = nullptr;
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-        ASSERT_OK(orrSetDevice(devices[rank]));
-        ASSERT_OK(orrStreamCreate(&streams[rank], 0));
-    }
-    ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrEventCreate(&begin, 0));
-    ASSERT_OK(orrEventCreate(&end, 0));
-    for (std::uint64_t round = 0; round <= kRounds; ++round) {
-        // The first has all come together.
-        if (round == 1) ASSERT_OK(orrEventRecord(begin, streams[0]));
-        for (std::size_t rank = 0; rank < devices.size(); ++rank)
-            ASSERT_OK(orrGroupBarrierAsync(groups[rank], streams[rank], nullptr));
-    }
-    ASSERT_OK(orrEventRecord(end, streams[0]));
-    for (const orrStream_t stream : streams)
-        ASSERT_OK(orrStreamSynchronize(stream));
-    double ns = 0;
-    ASSERT_OK(orrEventElapsedModelTime(&ns, begin, end));
-    std::printf("barriers in streams of %d cards: %.0f ns each\n", members, ns / kRounds);
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-        EXPECT_EQ(barrier_rounds(devices[rank]) - before[rank], kRounds + 1);
-        EXPECT_OK(orrGroupDestroy(groups[rank]));
-        EXPECT_OK(orrStreamDestroy(streams[rank]));
-    }
-    EXPECT_OK(orrEventDestroy(begin));
-    EXPECT_OK(orrEventDestroy(end));
-}
-
-// The slots that a user may have: further groups meet as they did before there were units.
-TEST(GroupUnits, WithoutASlotTheyMeetByTheTree) {
-    if (device_count() < 2) GTEST_SKIP() << "needs two cards";
-    const int devices[] = {0, 1};
-    std::vector<std::array<orrGroup_t, 2>> all(14);
-    for (auto& groups : all)
-        ASSERT_OK(orrGroupCreateAll(groups.data(), 2, devices, 0));
-    const std::uint64_t before = barrier_rounds(0);
-    for (const auto& groups : all) {
-        orrStream_t streams[2];
-        for (const std::size_t rank : {0u, 1u}) {
-            ASSERT_OK(orrSetDevice(devices[rank]));
-            ASSERT_OK(orrStreamCreate(&streams[rank], 0));
-            ASSERT_OK(orrGroupBarrierAsync(groups[rank], streams[rank], nullptr));
-        }
-        for (const orrStream_t stream : streams) {
-            EXPECT_OK(orrStreamSynchronize(stream));
-            EXPECT_OK(orrStreamDestroy(stream));
-        }
-    }
-    EXPECT_EQ(barrier_rounds(0) - before, 12u);
-    for (const auto& groups : all) {
+    ~OnAllCards() {
         for (const orrGroup_t group : groups)
             EXPECT_OK(orrGroupDestroy(group));
     }
+    OnAllCards(const OnAllCards&) = delete;
+    OnAllCards& operator=(const OnAllCards&) = delete;
+    // In model time of the first card; one behind the other, after a first that has all come together.
+    double ns_each(unsigned rounds) const {
+        std::vector<orrStream_t> streams(devices.size());
+        for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+            EXPECT_OK(orrSetDevice(devices[rank]));
+            EXPECT_OK(orrStreamCreate(&streams[rank], 0));
+        }
+        EXPECT_OK(orrSetDevice(0));
+        orrEvent_t begin = nullptr, end = nullptr;
+        EXPECT_OK(orrEventCreate(&begin, 0));
+        EXPECT_OK(orrEventCreate(&end, 0));
+        // All wait until everything has been handed out.
+        orrSemaphore_t gate = nullptr;
+        EXPECT_OK(orrSemaphoreCreate(&gate, 0));
+        EXPECT_OK(orrStreamWaitSemaphore(streams[0], gate, 1, nullptr));
+        for (unsigned round = 0; round <= rounds; ++round) {
+            if (round == 1) EXPECT_OK(orrEventRecord(begin, streams[0]));
+            for (std::size_t rank = 0; rank < devices.size(); ++rank)
+                EXPECT_OK(orrGroupBarrierAsync(groups[rank], streams[rank], nullptr));
+        }
+        EXPECT_OK(orrEventRecord(end, streams[0]));
+        EXPECT_OK(orrSemaphoreSignal(gate, 1));
+        for (const orrStream_t stream : streams)
+            EXPECT_OK(orrStreamSynchronize(stream));
+        double ns = 0;
+        EXPECT_OK(orrEventElapsedModelTime(&ns, begin, end));
+        for (const orrStream_t stream : streams)
+            EXPECT_OK(orrStreamDestroy(stream));
+        EXPECT_OK(orrEventDestroy(begin));
+        EXPECT_OK(orrEventDestroy(end));
+        EXPECT_OK(orrSemaphoreDestroy(gate));
+        return ns / rounds;
+    }
+    std::vector<int> devices;
+    std::vector<orrGroup_t> groups;
+};
+
+// As many groups as a user has slots for meet by their cards' units, and one more as before there were any.
+// Both times are shown.
+TEST(GroupUnits, BarriersInStreamsAreTheCards) {
+    if (device_count() < 2) GTEST_SKIP() << "needs two cards";
+    constexpr unsigned kRounds = 16, kSlots = 12;
+    std::vector<std::unique_ptr<OnAllCards>> all;
+    while (all.size() < kSlots)
+        all.push_back(std::make_unique<OnAllCards>());
+    std::vector<std::uint64_t> before;
+    for (const int device : all[0]->devices)
+        before.push_back(barrier_rounds(device));
+    const double by_units = all[0]->ns_each(kRounds);
+    for (const int device : all[0]->devices)
+        EXPECT_EQ(barrier_rounds(device) - before[static_cast<std::size_t>(device)], kRounds + 1);
+    const OnAllCards last;
+    const double by_tree = last.ns_each(kRounds);
+    EXPECT_EQ(barrier_rounds(0) - before[0], kRounds + 1) << "it has no slot";
+    std::printf("barriers in streams of %zu cards: %.0f ns each, by the tree %.0f ns\n", last.devices.size(),
+                by_units, by_tree);
 }
 
 }  // namespace
