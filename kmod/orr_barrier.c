@@ -181,6 +181,12 @@ static struct orr_bo *orr_barrier_bo(struct orr_barrier_seat *seat, u64 offset)
 	drm_gem_private_object_init(&odev->drm, &bo->base, PAGE_SIZE);
 	scoped_guard(mutex, &odev->barriers.lock)
 		ret = orr_barrier_take_slot(odev, &end->slot);
+	if (ret == -EBUSY || ret == -EDQUOT) {
+		/* Those that have just ended are not to count. */
+		flush_work(&odev->barriers.work);
+		scoped_guard(mutex, &odev->barriers.lock)
+			ret = orr_barrier_take_slot(odev, &end->slot);
+	}
 	if (ret) {
 		drm_gem_object_put(&bo->base);
 		return ERR_PTR(ret);

@@ -5,6 +5,7 @@
 #include <orrery/fw/failure.h>
 
 #include <memory>
+#include <vector>
 
 #include "tests/vm/kmod/fixture.h"
 
@@ -60,5 +61,38 @@ struct Place {
     Buffer memory;
     std::unique_ptr<Queue> queue;
 };
+
+inline constexpr std::uint64_t kPage = 0x70000000;  // of a barrier
+
+// 0 or the errno; the members' pages are filled in.
+inline int make_barrier(int fd, std::vector<drm_orr_barrier_member>& members) {
+    drm_orr_barrier_create args{.members = reinterpret_cast<std::uintptr_t>(members.data()),
+                                .count = static_cast<std::uint32_t>(members.size()),
+                                .flags = 0};
+    return call(fd, DRM_IOCTL_ORR_BARRIER_CREATE, &args);
+}
+// A member's page at kPage.
+inline void map_page(const Place& place, const File& page) {
+    std::uint32_t handle = 0;
+    ASSERT_EQ(import_bo(place.fd(), page.get(), handle), 0);
+    ASSERT_EQ(map(place.fd(), place.vm, handle, kPage, 4096, ORR_BIND_WRITE), 0);
+    ASSERT_EQ(close_bo(place.fd(), handle), 0);
+}
+// Of a place whose memory has the semaphore, and another card's memory: the place's page is mapped, and what
+// comes out keeps the other member's.
+inline File barrier_with(const Place& place, int other, std::uint32_t other_handle) {
+    File own, there;
+    EXPECT_EQ(export_bo(place.fd(), place.memory.handle, own), 0);
+    EXPECT_EQ(export_bo(other, other_handle, there), 0);
+    std::vector<drm_orr_barrier_member> members{{.memory = own.get(), .page = 0, .offset = 0},
+                                                {.memory = there.get(), .page = 0, .offset = 0}};
+    if (const int error = make_barrier(place.fd(), members); error != 0) {
+        ADD_FAILURE() << "no barrier: " << error;
+        return {};
+    }
+    const File page(members[0].page);
+    map_page(place, page);
+    return File(members[1].page);
+}
 
 }  // namespace orrery::kmod_test

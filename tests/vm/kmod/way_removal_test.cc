@@ -5,7 +5,6 @@
 
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
@@ -65,23 +64,10 @@ TEST_F(WayRemoval, TheOwnerIsLost) {
 // No link of the others goes down, and the card between is no member.
 TEST_F(WayRemoval, ABarrierEndsWithACard) {
     for (const bool unbind : {true, false}) {
-        constexpr std::uint64_t kPage = 0x70000000;
         Place here(node(0)), there(node(2));
-        std::vector<drm_orr_barrier_member> members;
-        File memories[2];
-        Place* const places[] = {&here, &there};
-        for (unsigned n = 0; n < 2; ++n) {
-            places[n]->make_memory();
-            ASSERT_EQ(export_bo(places[n]->fd(), places[n]->memory.handle, memories[n]), 0);
-            members.push_back({.memory = memories[n].get(), .page = 0, .offset = 0});
-        }
-        drm_orr_barrier_create args{
-            .members = reinterpret_cast<std::uintptr_t>(members.data()), .count = 2, .flags = 0};
-        ASSERT_EQ(call(here.fd(), DRM_IOCTL_ORR_BARRIER_CREATE, &args), 0);
-        const File pages[] = {File(members[0].page), File(members[1].page)};
-        std::uint32_t handle = 0;
-        ASSERT_EQ(import_bo(here.fd(), pages[0].get(), handle), 0);
-        ASSERT_EQ(map(here.fd(), here.vm, handle, kPage, 4096, ORR_BIND_WRITE), 0);
+        here.make_memory();
+        there.make_memory();
+        const File other = barrier_with(here, there.fd(), there.memory.handle);
         here.queue->submit(std::vector{signal(kPage, 1), wait_for(kVa, 1)});
         if (unbind)
             EXPECT_TRUE(unbind_driver(cards_[2]));

@@ -163,6 +163,15 @@ TEST_F(WayCut, UnderAWaitingSemaphore) {
     EXPECT_EQ(waiter_->queue->ring().error_index, 1u);
 }
 
+TEST_F(WayCut, UnderABarrier) {
+    Buffer own;
+    ASSERT_EQ(make_buffer(signaller_->fd(), signaller_->vm, kVa + 0x10000, 4096, ORR_BO_VRAM, own), 0);
+    const File other = barrier_with(*waiter_, signaller_->fd(), own.handle);
+    waiter_->queue->submit(std::vector{signal(kPage, 1), wait_for(kVa, 1)});
+    ASSERT_NO_FATAL_FAILURE(pull());
+    waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
+}
+
 TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
     for (std::uint64_t round = 1; round <= 3; ++round) {
         waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
