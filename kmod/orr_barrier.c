@@ -250,6 +250,8 @@ static void orr_barrier_table_free(struct orr_barrier_table *table)
 {
 	unsigned int i;
 
+	if (!table)
+		return;
 	for (i = 0; i < table->count; i++) {
 		if (table->seat[i].fd >= 0)
 			put_unused_fd(table->seat[i].fd);
@@ -260,7 +262,7 @@ static void orr_barrier_table_free(struct orr_barrier_table *table)
 	kfree(table);
 }
 
-DEFINE_FREE(orr_barrier_table, struct orr_barrier_table *, if (_T) orr_barrier_table_free(_T))
+DEFINE_FREE(orr_barrier_table, struct orr_barrier_table *, orr_barrier_table_free(_T))
 
 /* All members have a way to each other, and keep it. */
 static int orr_barrier_join(const struct orr_barrier_table *table)

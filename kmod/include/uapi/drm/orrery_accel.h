@@ -414,27 +414,28 @@ struct drm_orr_fabric_revoke {
 struct drm_orr_barrier_member {
 	__s32 memory; /* in: dma-buf of a VRAM BO of that card, which says which card it is */
 	/*
-	 * in: 0; out: dma-buf of a BO of one page of that card, O_CLOEXEC, to be imported on it and bound with
-	 * ORR_BIND_WRITE alone
+	 * in: 0; out: dma-buf of a BO of one page of that card, O_CLOEXEC, to be imported on it and bound
+	 * with ORR_BIND_WRITE alone
 	 */
 	__s32 page;
 	__u64 offset; /* in: of a struct orr_semaphore in the memory, 16-byte aligned, which is 0 */
 };
 
 /*
- * A barrier of several cards of this driver in their barrier units (1.8; hardware 2.3). A queue of a member
- * arrives at round n by signalling the first semaphore of its page with n, and waits for n at the member's
- * semaphore, which the cards raise when all have arrived, each at its own. Rounds begin with 1 and count up.
- * A member that is ahead may arrive further.
+ * A barrier of several cards of this driver in their barrier units (1.8; hardware 2.3). A queue of a
+ * member arrives at round n by signalling the first semaphore of its page with n, and waits for n at the
+ * member's semaphore, which the cards raise when all have arrived, each at its own. Rounds begin with 1 and
+ * count up. A member that is ahead may arrive further.
  *
- * It fails for good, and all members' semaphores with it, when a queue fails the page as any other semaphore
- * that it would have signalled, when nobody has a member's page any more (ORR_QERR_ABANDONED), and when a card
- * or the way between two is lost (ORR_QERR_PEER_LOST); the failure word names the card. There is no other
- * end: close all dma-bufs and handles, and unbind. The members' memory is kept until then.
+ * It fails for good when a queue fails the page as any other semaphore that it would have signalled, when
+ * nobody has a member's page any more (ORR_QERR_ABANDONED), and when a card or the way between two is lost
+ * (ORR_QERR_PEER_LOST); the failure word names the card. The semaphores of all members fail that are at a
+ * later round than the last that ended well there, or come to one. There is no other end: close all
+ * dma-bufs and handles, and unbind. The members' memory is kept until then.
  *
- * -EOPNOTSUPP: a card has no unit; -EBUSY: all slots of one are taken; -EDQUOT: too many of them by this user;
- * -EXDEV: two of the cards have no way to each other; -EINVAL: two members are of one card, or a memory is
- * not of a card.
+ * -EOPNOTSUPP: a card has no unit; -EBUSY: all slots of one are taken; -EDQUOT: too many of them by this
+ * user; -EXDEV: two of the cards have no way to each other; -EINVAL: two members are of one card, or a
+ * memory is not of a card.
  */
 struct drm_orr_barrier_create {
 	__u64 members; /* in: user pointer to struct drm_orr_barrier_member[count], filled in */
