@@ -53,10 +53,13 @@ Precedence Arbiter::precedence(const Queue& leader, uint64_t now) {
     Precedence result = {};
     // HIGH beyond its share is as NORMAL.
     const uint32_t least = leader.priority == ORR_PRIORITY_HIGH ? ORR_PRIORITY_NORMAL : leader.priority;
-    const auto look_at = [&](const Queue& queue, uint32_t level) {
+    const auto look_at = [&](const Queue& queue, uint32_t level, auto lacks) {
         if (level == ORR_PRIORITY_REALTIME && leader.priority != ORR_PRIORITY_REALTIME) return;
-        result.above |= level > leader.priority && !scheduler_->exceeds_share(queue, leader, kCoreKind);
-        if (level < least || queue.process == leader.process) return;
+        const bool above = level > leader.priority && !scheduler_->exceeds_share(queue, leader, kCoreKind);
+        const bool other = level >= least && queue.process != leader.process;
+        result.above |= above;
+        if (above || other) result.lacks = result.lacks || lacks();
+        if (!other) return;
         result.any = true;
         const uint64_t lead = scheduler_->tenants_.lead(leader, queue, kCoreKind);
         if (lead > result.lead_ps) result.lead_ps = lead;
@@ -66,13 +69,17 @@ Precedence Arbiter::precedence(const Queue& leader, uint64_t now) {
         Port& port = engines.row(n);
         if (!port.busy || !has_cores(port.kind) || port.gang) continue;
         charge(port, now);
-        look_at(*port.queue, port.level);
+        look_at(*port.queue, port.level, [&] {
+            const uint64_t part = scheduler_->fair_cores(port);
+            const uint64_t most = port.groups != 0 && port.groups < part ? port.groups : part;
+            return scheduler_->active_groups(port) < most;
+        });
     }
     const uint32_t classes = scheduler_->waiting_classes(kCoreKind);
     for (uint32_t level = 0; level < kClasses; ++level) {
         if ((classes >> level & 1) == 0) continue;
         const Queue* const queue = scheduler_->next_of(kCoreKind, level).queue;
-        if (queue != nullptr) look_at(*queue, level);
+        if (queue != nullptr) look_at(*queue, level, [] { return true; });
     }
     return result;
 }
@@ -83,6 +90,46 @@ bool Arbiter::preempts() const {
 
 void Arbiter::preempt(Port& port, uint32_t for_queue, uint64_t now) {
     scheduler_->preempt(port, SOC_PREEMPT_GROUP, for_queue, now);
+}
+
+void Arbiter::preempt_gang(uint8_t gang, uint64_t now) {
+    scheduler_->gangs_.preempt(gang, ORR_TRACE_NONE, now);
+}
+
+bool Arbiter::areas_for_gang(const Queue& leader, uint32_t jobs) {
+    return scheduler_->areas_for_gang(leader, jobs);
+}
+
+Queue* Arbiter::resume_member(uint8_t gang, Port& port, uint64_t now) {
+    for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {
+        Suspended& job = scheduler_->suspended_.row(static_cast<uint8_t>(area));
+        if (!job.used || job.gang != gang) continue;
+        const uint32_t groups = job.groups;
+        scheduler_->resume_job(job, port, now);
+        port.groups = groups;
+        return port.queue;
+    }
+    return nullptr;
+}
+
+Arbiter::Member Arbiter::take_member(uint8_t gang) {
+    for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {
+        Suspended& job = scheduler_->suspended_.row(static_cast<uint8_t>(area));
+        if (!job.used || job.gang != gang) continue;
+        job.gang = 0;
+        return {job.queue, job.index};
+    }
+    for (uint32_t n = 0; n < scheduler_->engines_.end(); ++n) {
+        Port& port = scheduler_->engines_.row(n);
+        if (!port.busy || port.gang != gang) continue;
+        port.gang = kNoGangRow;
+        return {port.queue, port.index};
+    }
+    return {nullptr, 0};
+}
+
+uint64_t Arbiter::slice_ps(const Queue& queue) const {
+    return scheduler_->slice_ps(queue);
 }
 
 void Arbiter::charge(Port& port, uint64_t now) {
@@ -112,7 +159,7 @@ void Arbiter::release_held(const Context& context) {
     SuspendedJobs& jobs = scheduler_->suspended_;
     for (uint32_t area = 0; area < SuspendedJobs::kMax; ++area) {
         Suspended& job = jobs.row(static_cast<uint8_t>(area));
-        if (!job.used || !job.held || job.queue->context != &context) continue;
+        if (!job.used || !job.held || job.gang != 0 || job.queue->context != &context) continue;
         jobs.remove(job);
         scheduler_->note_waiter(job.kind);
         jobs.add(job);

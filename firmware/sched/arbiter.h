@@ -18,6 +18,7 @@ struct Policy;
 struct Precedence {
     bool any;          // of other tenants, of its class or a higher one
     bool above;        // of a higher class, of a user within his share
+    bool lacks;        // one of these waits for a port, or has fewer cores than its part
     uint64_t lead_ps;  // by which the gang's tenant has had more than the one of these who has had least
 };
 
@@ -52,6 +53,19 @@ class Arbiter {
     bool preempts() const;
     // Asks the job to make room at the end of its work-groups.
     void preempt(Port& port, uint32_t for_queue, uint64_t now);
+    // The same for all of a gang; `gang`: as Port::gang.
+    void preempt_gang(uint8_t gang, uint64_t now);
+    // So many dispatches of a gang of the queue's may own save areas (areas.cc).
+    bool areas_for_gang(const Queue& leader, uint32_t jobs);
+    // Resumes a saved dispatch of the gang on a free port. Null: there is none left.
+    Queue* resume_member(uint8_t gang, Port& port, uint64_t now);
+    // Takes a dispatch out of the gang, whether it runs or is saved. `queue` is null: there is none left.
+    struct Member {
+        Queue* queue;
+        uint64_t index;  // of the packet
+    };
+    Member take_member(uint8_t gang);
+    uint64_t slice_ps(const Queue& queue) const;
     // Charges what a running job has used so far.
     void charge(Port& port, uint64_t now);
     // All vector ports stood idle for the queue for so long: it has had them.

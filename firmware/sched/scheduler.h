@@ -258,6 +258,11 @@ class Scheduler {
     uint32_t claimed(uint32_t kind);
     bool may_start(const Queue& queue, uint32_t kind) { return suspended_.idle() || area_for(queue, kind); }
     bool area_for(const Queue& queue, uint32_t kind);
+    struct Owned {
+        uint32_t of_user, of_process;
+    };
+    Owned owned_by(const Queue& queue, uint32_t kind);
+    bool areas_for_gang(const Queue& leader, uint32_t jobs);
     void claim_area(Port& port);
     void count_areas();
     void park_for_area(Queue& queue, uint32_t kind);

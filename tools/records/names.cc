@@ -125,6 +125,7 @@ constexpr std::array kGangs = {
     Name{ORR_GANG_HELD, "held"},
     Name{ORR_GANG_GO, "go"},
     Name{ORR_GANG_FAILED, "failed"},
+    Name{ORR_GANG_OFF, "off"},
 };
 constexpr std::array kPreempts = {
     Name{SOC_PREEMPT_GROUP, "at the next work-group border"},

@@ -38,6 +38,8 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     job.index = port.index;
     job.seal = seal_of(job);
     job.limit_ps = port.limit_ps > ran_ps ? port.limit_ps - ran_ps : 1;
+    job.groups = port.groups;
+    job.gang = port.gang == kNoGangRow ? uint8_t{0} : port.gang;
     // A job whose slice is over goes behind those that have used less; one that a higher class has displaced
     // goes first.
     const uint64_t stopped = add_sat(port.started_ps, ran_ps);
@@ -50,7 +52,7 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     }
     ++queue.suspended;
     ++queue.stats.preempted;
-    if (queue.context->throttled && has_cores(port.kind)) {
+    if (job.gang != 0 || (queue.context->throttled && has_cores(port.kind))) {
         suspended_.hold(job);
     } else {
         note_waiter(port.kind);
@@ -67,6 +69,7 @@ void Scheduler::drop_suspended(Queue& queue, uint64_t first) {
         suspended_.free_area(static_cast<uint8_t>(area));
         --queue.suspended;
         --queue.in_flight;
+        if (job.gang != 0) gangs_.dropped(job.gang, queue, job.groups);
     }
     areas_freed();
 }
@@ -124,6 +127,9 @@ uint64_t Scheduler::request_preemption(uint32_t kind, uint64_t now) {
     Port* const victim = find_victim(kind, level, *who, due, now, next);
     if (coming != 0 && (victim == nullptr || level != ORR_PRIORITY_REALTIME || active_groups(*victim) != 0))
         return kNever;
+    if (victim == nullptr && level == ORR_PRIORITY_REALTIME && has_cores(kind) &&
+        gangs_.give_way(who->number, now))
+        return next;
     if (victim == nullptr) {
         kinds_[kind].preempt_check_ps = next;
         kinds_[kind].preempt_check_level = level;
@@ -286,6 +292,8 @@ uint64_t Scheduler::check_cores(Port& port, uint64_t now) {
         uint64_t coming = active;
         Port* const victim = find_holder(port, active, wanted < fair ? wanted : fair, now, coming);
         if (coming >= wanted) return now + (some ? kLaunchPs : policy_.grace_ps);
+        if (victim == nullptr && port.level == ORR_PRIORITY_REALTIME && gangs_.give_way(port.number, now))
+            return now + policy_.grace_ps;
         if (victim == nullptr)
             return some ? now + kLaunchPs : add_sat(now, port.boosted ? kSettlePs : slice_ps(*port.queue));
         trace::decision(*hal_, port.number,

@@ -100,7 +100,11 @@ void Quotas::throttle(Context& context, uint64_t now) {
     if (!arbiter_->preempts()) return;
     for (uint32_t n = 0; n < engines_->end(); ++n) {
         Port& port = engines_->row(n);
-        if (runs(port, context) && !port.gang) arbiter_->preempt(port, ORR_TRACE_NONE, now);
+        if (!runs(port, context)) continue;
+        if (port.gang != 0)
+            arbiter_->preempt_gang(port.gang, now);
+        else
+            arbiter_->preempt(port, ORR_TRACE_NONE, now);
     }
 }
 

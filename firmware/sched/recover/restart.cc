@@ -314,7 +314,8 @@ void Scheduler::revive_port(Port& port, uint64_t now) {
     }
     queue->wait.memory |= bit_of(*queue, port.index);
     ++queue->in_flight;
-    port.timed_out = port.aborted = port.boosted = port.gang = port.cross = port.not_preemptible = false;
+    port.timed_out = port.aborted = port.boosted = port.cross = port.not_preemptible = false;
+    port.gang = 0;
     port.busy = false;
     port.level = 0xff;  // so that both are written
     port.weight = 0;
@@ -345,6 +346,7 @@ void Scheduler::revive_suspended(uint32_t area) {
     job.link = {0, 0};
     job.level = queue->priority;
     sanitize(job.first);
+    job.gang = 0;  // each resumes by itself
     job.slice_left_us = 0;
     if (job.limit_ps == 0 || job.limit_ps > queue->limit_ps) job.limit_ps = queue->limit_ps;
     suspended_.add(job);

@@ -61,12 +61,20 @@ bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
     if (all >= areas_[kind]) return false;
     const uint32_t left = areas_[kind] - all;
     if (all < left) return true;
-    uint32_t of_user = 0, of_process = 0;
+    const Owned owned = owned_by(queue, kind);
+    if (owned.of_user == 0) return true;
+    if (left * 4 <= areas_[kind]) return false;
+    return owned.of_process == 0 || owned.of_user < left;
+}
+
+// What the queue's user owns in its class.
+Scheduler::Owned Scheduler::owned_by(const Queue& queue, uint32_t kind) {
+    Owned owned = {0, 0};
     const uint16_t user = tenants_.user_of(queue.process);
     const auto add = [&](const Queue& owner) {
         if (owner.priority != queue.priority || tenants_.user_of(owner.process) != user) return;
-        ++of_user;
-        if (owner.process == queue.process) ++of_process;
+        ++owned.of_user;
+        if (owner.process == queue.process) ++owned.of_process;
     };
     for (uint32_t n = 0; n < engines_.end(); ++n) {
         const Port& port = engines_.row(n);
@@ -76,9 +84,17 @@ bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
         const Suspended& job = suspended_.row(static_cast<uint8_t>(lowest_bit(areas)));
         if (job.used && job.kind == kind) add(*job.queue);
     }
-    if (of_user == 0) return true;
-    if (left * 4 <= areas_[kind]) return false;
-    return of_process == 0 || of_user < left;
+    return owned;
+}
+
+// A gang's dispatches may own so many areas, and then be preempted. Never the last quarter, so that others find
+// theirs however many gangs are saved; nor more than a user may have in his class, unless he owns none.
+bool Scheduler::areas_for_gang(const Queue& leader, uint32_t jobs) {
+    const uint32_t most = areas_[kCoreKind], all = claimed(kCoreKind);
+    if (leader.priority == ORR_PRIORITY_REALTIME || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return false;
+    if (all + jobs > most || (most - all - jobs) * 4 < most) return false;
+    const Owned owned = owned_by(leader, kCoreKind);
+    return owned.of_user == 0 || owned.of_user + jobs <= most - all;
 }
 
 // A job has just started on the port: of REALTIME, perhaps one too many; or of a kind that has no areas.

@@ -480,10 +480,14 @@ void Scheduler::tell_item(Queue& queue, uint64_t index) {
 [[gnu::noinline]] bool Scheduler::complete(Queue& queue, Port& port, Done popped) {
     ++progress_;
     const uint64_t status = popped.status;
-    if (port.gang || gangs_.watches()) [[unlikely]]
-        gangs_.port_freed(port);
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
-    if (status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea) {
+    const bool saved =
+        status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea;
+    if (port.gang != 0 || gangs_.watches()) [[unlikely]]
+        gangs_.port_freed(port, saved                              ? Gangs::Left::kSaved
+                                : wanted && status == ORR_DONE_OK ? Gangs::Left::kDone
+                                                                   : Gangs::Left::kFailed);
+    if (saved) {
         suspend(queue, port, popped.end - popped.start);
         return false;
     }
@@ -509,6 +513,7 @@ void Scheduler::tell_item(Queue& queue, uint64_t index) {
         if (status == ORR_DONE_FAULT || status == ORR_DONE_TRAP || status == ORR_DONE_BAD_DESC)
             tell_item(queue, port.index);
         fail(queue, error);
+        if (port.gang != 0) gangs_.failed(port.gang, queue);
         return false;
     }
     if (!queue.stopping) [[likely]]

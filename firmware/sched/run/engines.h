@@ -13,6 +13,7 @@ namespace orrery::fw {
 
 inline constexpr uint64_t kNever = ~uint64_t{0};
 inline constexpr uint8_t kNoArea = 0xff;
+inline constexpr uint8_t kNoGangRow = 0xff;
 
 // What runs on a port, or ran there last. Times are model time; kNever: none.
 struct Port {
@@ -43,7 +44,8 @@ struct Port {
             bool timed_out;
             bool aborted;
             bool boosted;          // has a slice by ORR_RULE_BOUND: `level` is above its queue's
-            bool gang;             // of a gang: not preempted
+            uint8_t gang;          // of a gang: number of its record, plus one, with which it is preempted as a
+                                   // whole; kNoGangRow: it is not preempted; 0: of no gang
             bool cross;            // of several cards
             uint8_t area;          // save area; kNoArea: none
             bool not_preemptible;  // owns no area, and is not preempted

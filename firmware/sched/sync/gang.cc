@@ -20,7 +20,7 @@ constexpr uint32_t kGangTries = 64;
 
 // What is missing is missing on this card.
 bool lacks_own_card(const Gang& gang) {
-    return (gang.step == GangStep::kWaits && !gang.parked) || gang.step == GangStep::kHolds;
+    return (gang.step == GangStep::kWaits && !gang.parked && !gang.polls) || gang.step == GangStep::kHolds;
 }
 
 // When the gang fails, or holds its ports no longer. Who waits for the turns of other cards gives them time
@@ -61,12 +61,13 @@ void Gangs::settle() {
     const uint64_t passed = now > looked_ ? now - looked_ : 0;
     looked_ = now;
     if (passed <= kGangLookPs) return;
-    for (Gang& gang : rows_) {
-        uint64_t* const times[] = {&gang.deadline, &gang.ends, &gang.turn_ends, &gang.yields_until};
+    each([&](Gang& gang) {
+        uint64_t* const times[] = {&gang.deadline, &gang.ends, &gang.turn_ends, &gang.yields_until,
+                                   &gang.slice_ends};
         for (uint64_t* const at : times) {
             if (*at != kNever) *at += passed - kGangLookPs;
         }
-    }
+    });
 }
 
 [[gnu::noinline]] bool Gangs::attach(Queue& queue) {
@@ -76,20 +77,18 @@ void Gangs::settle() {
         return false;
     }
     Gang* gang = nullptr;
-    Gang* unused = nullptr;
     uint32_t of_context = 0;
     uint32_t of_user = 0;
-    uint32_t left = 0;
-    for (Gang& g : rows_) {
-        if (g.step == GangStep::kFree) {
-            if (left++ == 0) unused = &g;
-            continue;
-        }
+    uint32_t left = kGangs;
+    each([&](Gang& g) {
+        if (g.started) return;
+        --left;
         if (user_of(g) == tenants_->user_of(queue.process)) ++of_user;
-        if (g.context != queue.context_number) continue;
+        if (g.context != queue.context_number) return;
         ++of_context;
         if (g.board == packet.board && g.round == packet.round) gang = &g;
-    }
+    });
+    if (used_ == ~uint64_t{0}) left = 0;
     // Nobody has more places than are left for others.
     if (gang == nullptr && (of_user >= left || of_context >= ORR_GANG_MAX_OF_CONTEXT)) {
         arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, ORR_GANG_NO_PLACE});
@@ -103,14 +102,15 @@ void Gangs::settle() {
             arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, packet.board, uint64_t{packet.card} << 32});
             return false;
         }
-        gang = unused;
+        gang = &rows_[lowest_bit(~used_)];
+        used_ |= bit_of(*gang);
         *gang = {};
         gang->board = packet.board;
         gang->peers = packet.peers;
         gang->round = packet.round;
         gang->limit_ps = least(queue.limit_ps, kGangMostLimitPs);
         gang->deadline = now + gang->limit_ps;
-        gang->ends = gang->yields_until = kNever;
+        gang->ends = gang->yields_until = gang->slice_ends = kNever;
         gang->order = order_++;
         gang->context = queue.context_number;
         gang->card = packet.card;
@@ -181,7 +181,7 @@ bool Gangs::signal_cards(Gang& gang, uint64_t step) {
                 fault = hal_->reg(SOC_SEM_STATUS);
             }
         }
-        if (fault == ORR_FAULT_NONE || step >= kLate) continue;
+        if (fault == ORR_FAULT_NONE || step >= kDone) continue;
         fail(gang, card, nullptr);
         return false;
     }
@@ -193,6 +193,7 @@ bool Gangs::signal_cards(Gang& gang, uint64_t step) {
 // followed.
 bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
     Queue& leader = queues_[gang.queue[0]];
+    gang.polls = false;
     for (uint32_t card = 0; card < cards; ++card) {
         if (card == gang.card) continue;
         const uint64_t va = gang.board + sizeof(orr_semaphore) * card;
@@ -203,6 +204,8 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
             bad = static_cast<bool>(take_window_fault(*hal_));
         }
         const uint64_t late = entry_of(gang, kLate);
+        // It has been there, and is at another round.
+        if (!bad && gang.started && value >= entry_of(gang, kRound) && (value & ORR_SEM_FAILED) == 0) continue;
         if (bad || value >= late) {
             // One that followed says `failed` too: the one that was late is the cause.
             for (uint32_t other = card + 1; !bad && value != late && other < gang.cards; ++other) {
@@ -217,6 +220,7 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
             fail(gang, card, nullptr, value, value == late);
             return false;
         }
+        if (value >= entry_of(gang, kDone)) continue;
         if (value >= entry_of(gang, 0) + kAttempt) {
             gang.attempt = static_cast<uint32_t>((value - gang.round * kRound) / kAttempt);
             // All had arrived then.
@@ -226,6 +230,11 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
             }
         }
         if (value >= entry_of(gang, step)) continue;
+        if (gang.started) {
+            // Its queues go on meanwhile.
+            gang.polls = true;
+            return false;
+        }
         hal_->set_reg(SOC_MMU_ASID, gang.context);
         hal_->set_reg(SOC_MMU_ARG, va);
         hal_->set_reg(SOC_MMU_CMD, SOC_MMU_TRANSLATE);
@@ -300,30 +309,56 @@ void Gangs::advance(Gang& gang) {
 
 void Gangs::start(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
+    const uint64_t idle = idle_of(gang, now);
     charge_hold(gang, now, 0);
     // If its limit was shorter, the user's next gang waits for the rest.
     GangDebt& debt = debt_of(user_of(gang));
     if (gang.yields_until != kNever) debt.owes_ps -= least(gang.yields_ps, debt.owes_ps);
     debt.ran_ps = 0;
     // Those behind it wait for what it takes, whatever they have waited for before.
-    for (Gang& other : rows_) {
-        if (other.step != GangStep::kFree && user_of(other) == user_of(gang)) other.yields_until = kNever;
-    }
+    each([&](Gang& other) {
+        if (user_of(other) == user_of(gang)) other.yields_until = kNever;
+    });
     engines_->hold(0);
+    locked_by_ = nullptr;
+    due_ = true;
+    // One that is not preempted has a record only if others may ask it to leave.
+    if (!gang.started) gang.fixed = !arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
+    const uint8_t number = gang.fixed && gang.cards == 1 ? kNoGangRow : number_of(gang);
+    gang.running = 0;
     for (uint32_t n = 0; n < gang.members; ++n) {
-        Queue& queue = queues_[gang.queue[n]];
         Port* const port = engines_->find_free(kCoreKind);
         if (port == nullptr) break;  // make_room() has seen to it
-        const WorkingFor blame(*persist_, queue.number);
-        queue.gang = 0;
-        arbiter_->start_member(queue, *port, gang.members, now);
-        port->gang = true;
+        Queue* queue = &queues_[gang.queue[n]];
+        if (gang.started) {
+            queue = arbiter_->resume_member(number, *port, now);
+            if (queue == nullptr) break;
+        } else {
+            const WorkingFor blame(*persist_, queue->number);
+            queue->gang = 0;
+            arbiter_->start_member(*queue, *port, gang.members, now);
+        }
+        port->gang = number;
+        port->not_preemptible |= gang.fixed;
         port->cross = gang.cards > 1;
         if (port->cross) ++cross_jobs_;
-        tell(gang, queue, ORR_GANG_GO);
-        arbiter_->make_ready(queue);
+        ++gang.running;
+        const WorkingFor blame(*persist_, queue->number);
+        tell(gang, *queue, ORR_GANG_GO);
+        if (!gang.started) arbiter_->make_ready(*queue);
     }
-    free(gang);
+    if (number == kNoGangRow) {
+        free(gang);
+    } else {
+        gang.started = true;
+        gang.step = GangStep::kRuns;
+        gang.base = gang.attempt;
+        gang.deadline = gang.ends = kNever;
+        gang.slice_ends = now + slice_of(gang, idle);
+        gang.polls = gang.blocked = gang.crowded = gang.presses = false;
+        if (gang.cards > 1) polled_ |= bit_of(gang);
+        set_alarm(now);
+    }
     arbiter_->grant_vector_ports(now);
 }
 
@@ -335,8 +370,10 @@ void Gangs::unpark(Gang& gang) {
 // The record is free, and so is what it held.
 void Gangs::free(Gang& gang) {
     unpark(gang);
-    gang.blocked = false;
+    gang.blocked = gang.started = false;
     gang.step = GangStep::kFree;
+    used_ &= ~bit_of(gang);
+    polled_ &= ~bit_of(gang);
     if (locked_by_ == &gang) {
         locked_by_ = nullptr;
         engines_->hold(0);
@@ -356,7 +393,7 @@ void Gangs::give_back(Gang& gang, uint64_t now) {
     }
     gang.step = GangStep::kWaits;
     gang.deadline = gang.ends;
-    gang.told_held = false;
+    gang.told_held = gang.polls = false;
     gang.order = order_++;
     due_ = true;
 }
@@ -381,7 +418,9 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
     Gang failed = gang;
     const bool locked = locked_by_ == &gang;
     if (locked) charge_lock(gang, hal_->reg(SOC_TIME));
+    const uint8_t number = number_of(gang);
     free(gang);
+    if (failed.started) failed.attached = 0;
     for (uint32_t n = 0; n < failed.attached; ++n) {
         Queue& queue = queues_[failed.queue[n]];
         queue.gang = 0;
@@ -390,14 +429,21 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
     const uint64_t detail =
         (lacking < failed.cards ? uint64_t{lacking} << 32 : uint64_t{failed.card} << 32 | failed.joined) |
         (late ? ORR_GANG_PRECEDED : 0);
-    for (uint32_t n = 0; n < failed.attached; ++n) {
-        Queue& queue = queues_[failed.queue[n]];
-        if (except != nullptr && queue.number == except->number) continue;
+    const auto stop = [&](Queue& queue, uint64_t index) {
         tell(failed, queue, ORR_GANG_FAILED);
         if ((value & ORR_SEM_FAILED) != 0)
-            arbiter_->fail(queue, {ORR_QERR_POISON, queue.next, failed.board, ORR_SEM_FAILURE(value)});
+            arbiter_->fail(queue, {ORR_QERR_POISON, index, failed.board, ORR_SEM_FAILURE(value)});
         else
-            arbiter_->fail(queue, {ORR_QERR_GANG, queue.next, failed.board, detail});
+            arbiter_->fail(queue, {ORR_QERR_GANG, index, failed.board, detail});
+    };
+    for (uint32_t n = 0; n < failed.attached; ++n) {
+        Queue& queue = queues_[failed.queue[n]];
+        if (except == nullptr || queue.number != except->number) stop(queue, queue.next);
+    }
+    while (failed.started) {
+        const Arbiter::Member member = arbiter_->take_member(number);
+        if (member.queue == nullptr) break;
+        stop(*member.queue, member.index);
     }
     const bool own = lacking >= failed.cards;
     if (failed.cards > 1) static_cast<void>(signal_cards(failed, late && own ? kLate : kFailed));
@@ -418,9 +464,9 @@ uint64_t Gangs::own_entry(uint16_t context, const orr_packet_gang& packet) {
                            queue.error.detail != ORR_GANG_NO_PLACE;
     if (own_fault || validate_packet(words).code != ORR_QERR_NONE) return;
     const auto packet = __builtin_bit_cast(orr_packet_gang, words);
-    for (Gang& gang : rows_) {
-        if (gang.step == GangStep::kFree || gang.context != queue.context_number ||
-            gang.board != packet.board || gang.round != packet.round)
+    for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
+        Gang& gang = rows_[lowest_bit(rows)];
+        if (gang.context != queue.context_number || gang.board != packet.board || gang.round != packet.round)
             continue;
         // One that is complete does without this queue, and so does one that it contradicts.
         if (gang.step != GangStep::kGather || gang.attached == gang.members || gang.peers != packet.peers ||
@@ -453,23 +499,25 @@ void Gangs::leave(Queue& queue) {
 void Gangs::serve(bool more) {
     settle();
     due_ = more;
+    look_at_started(hal_->reg(SOC_TIME));
     if (locked_by_ != nullptr) {
-        if (locked_by_->step == GangStep::kHolds) advance(*locked_by_);
+        if (locked_by_->step == GangStep::kHolds || locked_by_->polls) advance(*locked_by_);
         set_alarm(hal_->reg(SOC_TIME));
         if (locked_by_ != nullptr) return;
     }
     // Each once, until one has the lock.
-    uint32_t tried = 0;
-    for (uint32_t tries = 0; tries < kGangs && locked_by_ == nullptr; ++tries) {
+    uint64_t tried = 0;
+    while (locked_by_ == nullptr) {
         Gang* next = nullptr;
-        for (Gang& gang : rows_) {
-            if (gang.step != GangStep::kWaits || gang.parked || (tried >> (&gang - rows_) & 1) != 0) continue;
+        each([&](Gang& gang) {
+            if (gang.step != GangStep::kWaits || gang.parked || (tried & bit_of(gang)) != 0) return;
             if (next == nullptr || precedes(gang, *next)) next = &gang;
-        }
+        });
         if (next == nullptr) break;
-        tried |= 1u << (next - rows_);
+        tried |= bit_of(*next);
         advance(*next);
     }
+    press(hal_->reg(SOC_TIME));
     set_alarm(hal_->reg(SOC_TIME));
 }
 
@@ -477,7 +525,8 @@ void Gangs::check(uint64_t now) {
     settle();
     alarm_->set(*hal_, Alarm::kGang, kNever);
     if (look_ <= now) look_ = 0;
-    for (Gang& gang : rows_) {
+    for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
+        Gang& gang = rows_[lowest_bit(rows)];
         if (gang.step == GangStep::kFree) continue;
         if (gang.step == GangStep::kLocked && gang.turn_ends <= now) {
             // Others have their turn; but nobody knows whether its own would have come soon.
@@ -520,19 +569,24 @@ void Gangs::check(uint64_t now) {
 void Gangs::set_alarm(uint64_t now) {
     uint64_t next = kNever;
     bool blocked = false;
-    for (const Gang& gang : rows_) {
-        if (gang.step == GangStep::kFree) continue;
+    bool started = false;
+    for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
+        const Gang& gang = rows_[lowest_bit(rows)];
         blocked |= gang.blocked;
+        started |= gang.started;
+        if (gang.slice_ends > now && gang.slice_ends < next) next = gang.slice_ends;
+        if (gang.blocked && gang.yields_until > now && gang.yields_until < next) next = gang.yields_until;
         if (late_at(gang) < next) next = late_at(gang);
         if (gang.step == GangStep::kLocked && gang.turn_ends < next) next = gang.turn_ends;
         if (gang.not_before > now && gang.not_before < next) next = gang.not_before;
     }
     watches_ = blocked || locked_by_ != nullptr;
-    if (!blocked)
+    const bool looks = blocked || started;
+    if (!looks)
         look_ = 0;
     else if (look_ == 0)
         look_ = now + kGangLookPs;
-    if (blocked && look_ < next) next = look_;
+    if (looks && look_ < next) next = look_;
     if (next != kNever && next > now + kGangLookPs) next = now + kGangLookPs;
     if (next != alarm_->at(Alarm::kGang)) alarm_->set(*hal_, Alarm::kGang, next);
 }

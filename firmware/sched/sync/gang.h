@@ -14,11 +14,17 @@
 // When all hold, all start. A gang of one card locks, holds and starts. A card that has locked, and would
 // keep others waiting, says `arrived` of the next attempt: then all give back what they have locked, and wait
 // for their turns again. A card that gives up says `failed`.
+//
+// What has started is preempted as a whole (gang_run.cc): a card that wants its ports for others says `arrived` of
+// the next attempt, and all save what they run. Then the gang waits for its turn as one that has not started, and
+// goes through the same steps; it resumes as it started, when all cards hold. A card on which all members have ended
+// says `done`, which is as good as any step of any attempt; one that cannot save its part lets it run, and answers.
 #pragma once
 
 #include <orrery/fw/packet.h>
 
 #include "firmware/hal/alarm.h"
+#include "firmware/hal/bits.h"
 #include "firmware/hal/hal.h"
 #include "firmware/sched/queue/queue.h"
 #include "firmware/sched/run/engines.h"
@@ -31,7 +37,9 @@ class Tenants;
 struct PersistHeader;
 struct Tables;
 
-inline constexpr uint32_t kGangs = ORR_GANG_MAX_OF_CARD;
+inline constexpr uint32_t kGangs = ORR_GANG_MAX_OF_CARD;  // that have not started
+// Those, and the ones that have: of these each has a save area, and all together not the last quarter.
+inline constexpr uint32_t kGangRows = 64;
 inline constexpr uint32_t kGangUsers = 256;  // rows of users
 // How long ports may be held for a gang, and, in multiples of what cores stood idle meanwhile, how long its
 // user's gangs are kept from them afterwards if others want them. Cards have no common clock, so waiting for
@@ -59,6 +67,8 @@ enum class GangStep : uint8_t {
     kLocked,   // waits for the others' locks
     kHolds,    // waits for what runs to make room
     kHeld,     // waits for the others
+    kRuns,     // it has started
+    kSaves,    // waits until what runs has been saved
 };
 
 struct Gang {
@@ -75,17 +85,28 @@ struct Gang {
     uint64_t met_ps;           // when it met one last
     uint64_t yields_class_ps;  // for how long higher classes have gone first
     uint64_t yields_since;     // when that was looked at last; 0: they did not
+    uint64_t slice_ends;       // kRuns: it may be preempted then
+    uint64_t cause;            // failure word of the member that failed after the start; 0: not known
     uint32_t order;            // of arrival
     uint32_t attempt;
+    uint32_t base;   // attempt in which it started last
     uint32_t cores;  // that its dispatches need
     uint16_t context;
-    uint16_t card, cards, members;
+    uint16_t card, cards;
+    uint16_t members;            // of this card, that have not ended
+    uint16_t running;            // of these, on ports
     uint16_t attached, joined;
     uint16_t queue[ORR_GANG_MAX_MEMBERS];  // attached; those that have joined wait in Place::kGang
     GangStep step;
     bool parked;     // queue[0] stands in the wait table for a value on the board
+    bool polls;      // it has started, and looks at the board itself
     bool blocked;    // kWaits: by work that goes first; it looks again when something ends
+    bool crowded;    // kWaits: by other gangs
+    bool presses;    // kWaits: by gangs that can be preempted; those who come behind it do not start before it
     bool told_held;  // in this attempt
+    bool started;
+    bool fixed;   // it owns no save areas, and is not preempted
+    bool broken;  // a member has failed after the start
 };
 
 // What the gangs of a user have had.
@@ -126,7 +147,20 @@ class Gangs {
     // Jobs that leave ports are to be told to port_freed().
     bool watches() const { return watches_; }
     // A job has left a port that was a gang's, or that a gang waits for.
-    void port_freed(const Port& port);
+    enum class Left : uint8_t { kSaved, kDone, kFailed };
+    void port_freed(const Port& port, Left how);
+    // A saved dispatch of a gang has been dropped, as its queue stops or goes away.
+    void dropped(uint8_t gang, const Queue& queue, uint32_t groups);
+    // The queue of a dispatch that left a port as failed has its error now.
+    void failed(uint8_t gang, const Queue& queue);
+    // Preempts all of the gang, if it can be.
+    void preempt(uint8_t gang, uint32_t for_queue, uint64_t now);
+    // REALTIME wants a port or cores. True: a gang makes room, or is about to.
+    bool give_way(uint32_t for_queue, uint64_t now);
+    // A peer has signalled this memory.
+    void poked(uint64_t memory) {
+        if (polled_ != 0) poked_board(memory);
+    }
 
   private:
     void settle();
@@ -144,7 +178,10 @@ class Gangs {
     bool its_turn(Gang& gang);
     bool yields(Gang& gang, uint64_t now);
     bool precedes(const Gang& a, const Gang& b) const;
-    bool leaves_room(const Gang& gang) const;
+    // What of the gangs that run is left out of account.
+    enum class Beside : uint8_t { kAll, kFixed, kNone };
+    bool leaves_room(const Gang& gang, Beside beside = Beside::kAll, uint64_t without = 0) const;
+    bool preceded(const Gang& gang) const;
     void begin_turn(Gang& gang, uint64_t now) const;
     bool make_room(const Gang& gang);
     void start(Gang& gang);
@@ -155,6 +192,31 @@ class Gangs {
     void try_again(Gang& gang, uint64_t now);
     void fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t value = 0, bool late = false);
     uint64_t own_entry(uint16_t context, const orr_packet_gang& packet);
+
+    // gang_run.cc
+    uint8_t number_of(const Gang& gang) const { return static_cast<uint8_t>(&gang - rows_ + 1); }
+    uint64_t bit_of(const Gang& gang) const { return uint64_t{1} << (&gang - rows_); }
+    Gang* record_of(uint8_t number) {
+        return number == 0 || number == kNoGangRow ? nullptr : &rows_[number - 1];
+    }
+    bool can_leave(const Gang& gang) const {
+        return gang.step == GangStep::kRuns && !gang.fixed &&
+               queues_[gang.queue[0]].priority != ORR_PRIORITY_REALTIME;
+    }
+    uint64_t slice_of(const Gang& gang, uint64_t idle_ps) const;
+    void ask_to_leave(const Gang& gang, uint32_t for_queue, uint64_t now);
+    void save(Gang& gang, uint32_t for_queue, uint64_t now);
+    void push_off(Gang& gang, uint32_t for_queue, uint64_t now);
+    void remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left how);
+    void follow(Gang& gang, uint64_t now);
+    void look_at_started(uint64_t now);
+    void press(uint64_t now);
+    void poked_board(uint64_t memory);
+    template <typename F>
+    void each(F look) {
+        for (uint64_t rows = used_; rows != 0; rows &= rows - 1)
+            look(rows_[lowest_bit(rows)]);
+    }
     void set_alarm(uint64_t now);
 
     Hal* hal_;
@@ -166,7 +228,9 @@ class Gangs {
     Queue* queues_;
     PersistHeader* persist_;
     Arbiter* arbiter_;
-    Gang rows_[kGangs];
+    Gang rows_[kGangRows];
+    uint64_t used_;    // bit n: of row n
+    uint64_t polled_;  // the same, of gangs of several cards that have started
     GangDebt debts_[kGangUsers];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint64_t looked_;  // model time when the clock was looked at

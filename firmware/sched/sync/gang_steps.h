@@ -14,7 +14,9 @@ inline constexpr uint64_t kAttempt = 8;
 inline constexpr uint64_t kRound = ORR_GANG_ROUND;
 inline constexpr uint64_t kFailed = kRound - 1;  // of whatever attempt
 inline constexpr uint64_t kLate = kRound - 2;    // failed: what goes first kept the card
+inline constexpr uint64_t kDone = kRound - 3;    // all members have ended: as good as any step of any attempt
 inline constexpr uint32_t kMostAttempts = kLate / kAttempt - 1;
+static_assert(kDone > kMostAttempts * kAttempt + kHeld);
 
 // Three days, for a longer limit too: a time and seventeen of them are less than 2^64 ps.
 inline constexpr uint64_t kGangMostLimitPs = 1ull << 58;
@@ -32,7 +34,7 @@ inline uint64_t most_hold_of(const Gang& gang) {
     return gang.cards > 1 ? kGangCrossHoldPs : kGangHoldPs;
 }
 inline uint64_t turn_of(const Gang& gang) {
-    return least(kGangTurnPs << least(gang.attempt, 8), kGangCrossHoldPs);
+    return least(kGangTurnPs << least(gang.attempt - gang.base, 8), kGangCrossHoldPs);
 }
 
 }  // namespace orrery::fw

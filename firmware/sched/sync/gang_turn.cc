@@ -13,7 +13,7 @@ static_assert(kGangUsers == kUsers);
 
 // It is asked to, by a gang of this class that holds the ports.
 bool makes_room(const Port& port, uint8_t level) {
-    return !port.gang && (port.level < ORR_PRIORITY_REALTIME || level == ORR_PRIORITY_REALTIME);
+    return port.gang == 0 && (port.level < ORR_PRIORITY_REALTIME || level == ORR_PRIORITY_REALTIME);
 }
 
 }  // namespace
@@ -70,8 +70,9 @@ void Gangs::charge_lock(const Gang& gang, uint64_t now) {
 // in its way.
 bool Gangs::others_wait(const Gang& gang, bool only_who_could) const {
     const uint64_t now = hal_->reg(SOC_TIME);
-    for (const Gang& other : rows_) {
-        if (other.step != GangStep::kWaits || other.parked || other.not_before > now ||
+    for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
+        const Gang& other = rows_[lowest_bit(rows)];
+        if (other.step != GangStep::kWaits || other.parked || other.polls || other.not_before > now ||
             user_of(other) == user_of(gang))
             continue;
         if (!only_who_could || ((other.cards == 1 || cross_jobs_ == 0) && leaves_room(other))) return true;
@@ -90,11 +91,33 @@ bool Gangs::its_turn(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint64_t pause = pause_of(gang);
     if (gang.not_before + kFreePs < pause) gang.not_before = pause - kFreePs;
-    gang.blocked = false;
-    if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0) || gang.not_before > now) return false;
-    gang.blocked = !leaves_room(gang) || yields(gang, now);
+    gang.blocked = gang.crowded = gang.presses = false;
+    if (gang.not_before > now) return false;
+    if (contexts_[gang.context].throttled) {
+        gang.blocked = true;
+        return false;
+    }
+    gang.crowded = !leaves_room(gang) && leaves_room(gang, Beside::kNone);
+    gang.presses = gang.crowded && leaves_room(gang, Beside::kFixed);
+    if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0)) return false;
+    gang.blocked = preceded(gang) || !leaves_room(gang) || yields(gang, now);
     watches_ |= gang.blocked;
     return !gang.blocked;
+}
+
+// Another one keeps its place before it: it waits for gangs that can be preempted, so it has room soon. And who
+// cannot be preempted does not start before another user's that waits for what it would go on with.
+bool Gangs::preceded(const Gang& gang) const {
+    const bool fixed =
+        !gang.started && !arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
+    for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
+        const Gang& other = rows_[lowest_bit(rows)];
+        if (&other == &gang || other.step != GangStep::kWaits || other.parked || other.polls) continue;
+        if ((other.presses || (other.crowded && fixed && user_of(other) != user_of(gang))) &&
+            precedes(other, gang))
+            return true;
+    }
+    return false;
 }
 
 GangDebt& Gangs::debt_of(uint16_t user) {
@@ -142,13 +165,19 @@ bool Gangs::precedes(const Gang& a, const Gang& b) const {
     return static_cast<int32_t>(a.order - b.order) < 0;
 }
 
-// Ports and cores suffice beside what does not make room.
-bool Gangs::leaves_room(const Gang& gang) const {
+// Ports and cores suffice beside what does not make room; `without`: nor that of these rows.
+bool Gangs::leaves_room(const Gang& gang, Beside beside, uint64_t without) const {
     const uint8_t level = queues_[gang.queue[0]].priority;
     uint32_t ports = 0, active = 0;
     for (uint32_t n = 0; n < engines_->end(); ++n) {
         const Port& port = engines_->row(n);
         if (!port.busy || !has_cores(port.kind) || makes_room(port, level)) continue;
+        if (port.gang != 0 && port.gang != kNoGangRow && ((without >> (port.gang - 1) & 1) != 0)) continue;
+        if (port.gang != 0 && beside == Beside::kNone) continue;
+        if (port.gang != 0 && port.gang != kNoGangRow && beside == Beside::kFixed) {
+            const Gang& other = rows_[port.gang - 1];
+            if (can_leave(other) || other.step == GangStep::kSaves) continue;
+        }
         ++ports;
         active += static_cast<uint32_t>(hal_->reg(engines_->reg(port, SOC_ENGINE_ACTIVE)));
     }
@@ -177,9 +206,9 @@ bool Gangs::make_room(const Gang& gang) {
     return false;
 }
 
-void Gangs::port_freed(const Port& port) {
+void Gangs::port_freed(const Port& port, Left how) {
     if (port.cross) --cross_jobs_;
-    if (port.gang) {
+    if (port.gang != 0) {
         GangDebt& debt = debt_of(tenants_->user_of(port.queue->process));
         const uint64_t now = hal_->reg(SOC_TIME);
         const uint64_t from = debt.ended_ps > port.started_ps ? debt.ended_ps : port.started_ps;
@@ -188,6 +217,10 @@ void Gangs::port_freed(const Port& port) {
     }
     worked_ += port.charged_ps;
     due_ = true;
+    Gang* const gang = record_of(port.gang);
+    if (gang == nullptr) return;
+    --gang->running;
+    if (how != Left::kSaved) remove_member(*gang, *port.queue, port.groups, how);
 }
 
 }  // namespace orrery::fw

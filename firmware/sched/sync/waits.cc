@@ -176,6 +176,7 @@ bool Scheduler::drain_remote_signals() {
         const uint64_t offset = hal_->reg(SOC_POKE_POP);
         if (offset == ~uint64_t{0}) return n != 0;
         const uint64_t memory = ORR_VRAM_WINDOW + offset;
+        gangs_.poked(memory);
         if (waits_.first(memory) == nullptr) {
             trace::remote_signal(*hal_, 0, memory);
             continue;

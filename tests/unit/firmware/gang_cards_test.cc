@@ -225,7 +225,7 @@ TEST_F(TwoCards, ALiarHasTheLockForOneTurn) {
 
 // A part that runs on while the other card's is over: the next gang of its user waits as long as its limit
 // allows, and when that ends nobody has to wait for it.
-TEST_F(TwoCards, TheNextOneWaitsForWhatAPeerStillRuns) {
+TEST_F(TwoCardsWithoutAreas, TheNextOneWaitsForWhatAPeerStillRuns) {
     constexpr std::uint64_t kHoldUs = kGangCrossHoldPs / 1'000'000;
     struct Pair {
         ProcessQueue queue[2];
@@ -284,6 +284,7 @@ TEST_F(TwoCards, JumpsOfTheClockAreNoTime) {
         ASSERT_EQ(busy(1), 1u);
         finish(0);
         finish(1);
+        deliver();
     }
 }
 

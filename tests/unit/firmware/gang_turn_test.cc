@@ -13,6 +13,7 @@ constexpr std::uint64_t kLongLimitUs = 100'000'000;
 // Two cards, on which a gang of the first user's wants both.
 class GangsTurn : public TwoCards {
   protected:
+    explicit GangsTurn(bool areas = true) : TwoCards(areas) {}
     ProcessQueue make(std::uint32_t card, std::uint32_t number, std::uint32_t context,
                       std::uint64_t limit_us = kLongLimitUs, std::uint64_t level = ORR_PRIORITY_NORMAL) {
         ProcessQueue queue = cards[card]->create_queue(number, context, 16, limit_us);
@@ -54,8 +55,13 @@ class GangsTurn : public TwoCards {
     }
 };
 
-// Longer than ports are ever held, and other work goes on meanwhile.
-TEST_F(GangsTurn, AnothersGangOnOneCardIsWaitedFor) {
+class GangsTurnWithoutAreas : public GangsTurn {
+  protected:
+    GangsTurnWithoutAreas() : GangsTurn(false) {}
+};
+
+// One that cannot be preempted. Longer than ports are ever held, and other work goes on meanwhile.
+TEST_F(GangsTurnWithoutAreas, AnothersGangOnOneCardIsWaitedFor) {
     ProcessQueue in_the_way = make(1, 21, 2);
     cards[1]->submit(in_the_way, {gang(1, 1, 0, 1, kBoard + 0x200), resident(8, 0x9000)});
     fill_cores(1);

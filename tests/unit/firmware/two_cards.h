@@ -21,11 +21,13 @@ class TwoCards : public testing::Test {
         std::uint64_t offset, value;
     };
 
+    explicit TwoCards(bool areas = true) : areas_(areas) {}
+
     void SetUp() override {
         for (std::uint32_t c = 0; c < 2; ++c) {
             cards.push_back(std::make_unique<Bench>(chip()));
             Bench& card = *cards.back();
-            give_areas(card);
+            if (areas_) give_areas(card);
             ASSERT_TRUE(card.boot());
             for (std::uint32_t context = 1; context <= 2; ++context) {
                 card.create_context(context, context, context);  // of two users
@@ -82,6 +84,15 @@ class TwoCards : public testing::Test {
     std::vector<std::unique_ptr<Bench>> cards;
     std::vector<ProcessQueue> queues[2];
     std::deque<Flight> flights;
+
+  private:
+    bool areas_;
+};
+
+// Nothing is preempted, gangs neither.
+class TwoCardsWithoutAreas : public TwoCards {
+  protected:
+    TwoCardsWithoutAreas() : TwoCards(false) {}
 };
 
 }  // namespace orrery::fw::test

@@ -90,5 +90,6 @@
 #define ORR_GANG_HELD 2u /* this card's ports and cores are set aside for it */
 #define ORR_GANG_GO 3u
 #define ORR_GANG_FAILED 4u
+#define ORR_GANG_OFF 5u /* it has started, and is preempted as a whole */
 
 #endif /* ORRERY_FW_TRACE_H */

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Gangs that have started: when they are preempted, and what becomes of them then.
+#include <orrery/fw/failure.h>
+
+#include "firmware/hal/window.h"
+#include "firmware/sched/arbiter.h"
+#include "firmware/sched/policy/policy.h"
+#include "firmware/sched/policy/tenants.h"
+#include "firmware/sched/show/trace.h"
+#include "firmware/sched/sync/gang_steps.h"
+
+namespace orrery::fw {
+namespace {
+
+// So many attempts have slices of one length, the next ones of twice that; four times. So a gang that others
+// preempt without an end runs for ten minutes and more before there is no further attempt.
+constexpr uint32_t kAttemptsOfSlice = 64;
+constexpr uint32_t kMostDoublings = 4;
+
+}  // namespace
+
+// A slice is long against what it costs: twenty times as long as cores have stood idle until the gang ran. One of
+// several cards, which hear of each other over links, has no less than a turn.
+uint64_t Gangs::slice_of(const Gang& gang, uint64_t idle_ps) const {
+    uint64_t slice = arbiter_->slice_ps(queues_[gang.queue[0]]);
+    const uint64_t turn = kGangTurnPs << least(gang.attempt / kAttemptsOfSlice, kMostDoublings);
+    if (gang.cards > 1 && slice < turn) slice = turn;
+    const uint64_t earned = least(kGangPause * idle_ps, kGangCrossHoldPs);
+    return slice < earned ? earned : slice;
+}
+
+void Gangs::ask_to_leave(const Gang& gang, uint32_t for_queue, uint64_t now) {
+    for (uint32_t n = 0; n < engines_->end(); ++n) {
+        Port& port = engines_->row(n);
+        if (port.busy && port.gang == number_of(gang) && port.preempting == 0)
+            arbiter_->preempt(port, for_queue, now);
+    }
+}
+
+// All that runs of it on this card is saved.
+void Gangs::save(Gang& gang, uint32_t for_queue, uint64_t now) {
+    gang.step = GangStep::kSaves;
+    gang.slice_ends = kNever;
+    gang.polls = false;
+    ask_to_leave(gang, for_queue, now);
+    tell(gang, queues_[gang.queue[0]], ORR_GANG_OFF);
+    set_alarm(now);
+}
+
+// The same, on all its cards.
+void Gangs::push_off(Gang& gang, uint32_t for_queue, uint64_t now) {
+    if (gang.cards > 1) {
+        if (gang.attempt >= kMostAttempts) {
+            fail(gang, ~0u, nullptr, 0, true);
+            return;
+        }
+        ++gang.attempt;
+    }
+    save(gang, for_queue, now);
+    if (gang.cards > 1) static_cast<void>(signal_cards(gang, kArrived));
+}
+
+void Gangs::preempt(uint8_t number, uint32_t for_queue, uint64_t now) {
+    Gang* const gang = record_of(number);
+    if (gang != nullptr && can_leave(*gang)) push_off(*gang, for_queue, now);
+}
+
+bool Gangs::give_way(uint32_t for_queue, uint64_t now) {
+    Gang* victim = nullptr;
+    bool coming = false;
+    each([&](Gang& gang) {
+        coming |= gang.step == GangStep::kSaves;
+        if (!can_leave(gang)) return;
+        const uint8_t level = queues_[gang.queue[0]].priority;
+        if (victim == nullptr || level < queues_[victim->queue[0]].priority ||
+            (level == queues_[victim->queue[0]].priority && gang.cards < victim->cards))
+            victim = &gang;
+    });
+    if (coming) return true;
+    if (victim == nullptr) return false;
+    push_off(*victim, for_queue, now);
+    return true;
+}
+
+// It has ended, or will never resume.
+void Gangs::remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left how) {
+    if (how == Left::kFailed) {
+        gang.broken = true;
+        if (queue.ending != 0 && gang.cause == 0) gang.cause = arbiter_->cause_of(queue);
+        if (gang.cards > 1) static_cast<void>(signal_cards(gang, kFailed));
+    }
+    due_ = true;
+    if (gang.members == 1) {
+        if (gang.cards > 1 && !gang.broken) static_cast<void>(signal_cards(gang, kDone));
+        if (locked_by_ == &gang) charge_lock(gang, hal_->reg(SOC_TIME));
+        free(gang);
+        return;
+    }
+    gang.cores -= groups < gang.cores ? groups : gang.cores;
+    for (uint32_t n = 0; n < gang.members; ++n) {
+        if (gang.queue[n] != queue.number) continue;
+        gang.queue[n] = gang.queue[gang.members - 1];
+        break;
+    }
+    --gang.members;
+}
+
+void Gangs::dropped(uint8_t number, const Queue& queue, uint32_t groups) {
+    if (Gang* const gang = record_of(number)) remove_member(*gang, queue, groups, Left::kFailed);
+}
+
+void Gangs::failed(uint8_t number, const Queue& queue) {
+    Gang* const gang = record_of(number);
+    if (gang != nullptr && gang->broken && gang->cause == 0) gang->cause = arbiter_->cause_of(queue);
+}
+
+// A peer has begun a further attempt: this card's part leaves too. What cannot be saved is ready to resume, as it
+// has not stopped.
+void Gangs::follow(Gang& gang, uint64_t now) {
+    const uint64_t next = entry_of(gang, 0) + kAttempt;
+    for (uint32_t card = 0; card < gang.cards; ++card) {
+        const uint64_t va = gang.board + sizeof(orr_semaphore) * card;
+        if (card == gang.card || va >= kVaEnd) continue;
+        const uint64_t value = hal_->load(ORR_CONTEXT_WINDOW(gang.context, va));
+        if (take_window_fault(*hal_) || value < next || value >= entry_of(gang, kDone)) continue;
+        gang.attempt = static_cast<uint32_t>((value - gang.round * kRound) / kAttempt);
+        if (can_leave(gang))
+            save(gang, ORR_TRACE_NONE, now);
+        else
+            static_cast<void>(signal_cards(gang, kHeld));
+        return;
+    }
+}
+
+void Gangs::look_at_started(uint64_t now) {
+    each([&](Gang& gang) {
+        if (!gang.started) return;
+        if (gang.step == GangStep::kRuns) {
+            if (gang.cards > 1) follow(gang, now);
+            return;
+        }
+        if (gang.broken) {
+            // Nobody resumes without it.
+            const uint64_t cause = gang.cause;
+            fail(gang, ~0u, nullptr, cause);
+            return;
+        }
+        if (gang.step != GangStep::kSaves) return;
+        if (gang.running != 0) {
+            ask_to_leave(gang, ORR_TRACE_NONE, now);
+            return;
+        }
+        gang.step = GangStep::kWaits;
+        gang.ends = gang.cards > 1 ? now + ORR_GANG_LIMITS * gang.limit_ps : kNever;
+        gang.deadline = gang.ends;
+        gang.order = order_++;
+        gang.told_held = false;
+        gang.yields_until = kNever;
+        gang.met_ps = gang.yields_class_ps = gang.yields_since = 0;
+        arbiter_->grant_vector_ports(now);
+    });
+}
+
+// Whose slice is over leaves if others have a right to what it has: a gang that waits for room, and work that would
+// go before it.
+void Gangs::press(uint64_t now) {
+    uint64_t over = 0, leaving = 0;
+    each([&](Gang& gang) {
+        if (gang.step == GangStep::kSaves) leaving |= bit_of(gang);
+        if (can_leave(gang) && gang.slice_ends <= now) over |= bit_of(gang);
+    });
+    if (over == 0) return;
+    for (uint32_t n = 0; n < engines_->end(); ++n) {
+        Port& port = engines_->row(n);
+        if (port.busy && port.gang != 0) arbiter_->charge(port, now);
+    }
+    each([&](Gang& waits) {
+        if (waits.step != GangStep::kWaits || waits.parked || waits.polls || waits.not_before > now) return;
+        const Queue& of_waits = queues_[waits.queue[0]];
+        const bool cross = waits.cards > 1 && cross_jobs_ != 0;
+        if (!waits.presses && !cross) return;
+        uint64_t leave = leaving;
+        const auto enough = [&] { return leaves_room(waits, Beside::kAll, leave); };
+        for (uint64_t rows = over & ~leaving; rows != 0; rows &= rows - 1) {
+            const Gang& gang = rows_[lowest_bit(rows)];
+            if (!(cross && gang.cards > 1) && enough()) continue;
+            if (tenants_->lead(of_waits, queues_[gang.queue[0]], kCoreKind) > arbiter_->policy().slice_ps)
+                continue;
+            leave |= bit_of(gang);
+        }
+        if (!enough() || (cross && (polled_ & leave) == 0)) return;
+        for (uint64_t rows = leave & ~leaving; rows != 0; rows &= rows - 1)
+            push_off(rows_[lowest_bit(rows)], waits.queue[0], now);
+        leaving |= leave;
+    });
+    each([&](Gang& gang) {
+        if ((over & ~leaving & bit_of(gang)) == 0 || !can_leave(gang)) return;
+        const Precedence others = arbiter_->precedence(queues_[gang.queue[0]], now);
+        if (others.lacks && (others.above || others.lead_ps > arbiter_->policy().slice_ps))
+            push_off(gang, ORR_TRACE_NONE, now);
+    });
+}
+
+void Gangs::poked_board(uint64_t memory) {
+    for (uint64_t rows = polled_; rows != 0; rows &= rows - 1) {
+        const Gang& gang = rows_[lowest_bit(rows)];
+        if (memory - gang.memory < sizeof(orr_semaphore) * gang.cards) due_ = true;
+    }
+}
+
+}  // namespace orrery::fw

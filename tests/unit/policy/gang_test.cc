@@ -1,0 +1,179 @@
+// Gangs beside each other and beside other work, on real cards with the real image: none keeps others out, whatever
+// its kernels take, and none is kept out. All in model time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <orrery/fw/queue.h>
+
+#include "tests/unit/scenario/jobs.h"
+#include "tools/scenario/runner.h"
+
+namespace orrery::policy {
+namespace {
+
+using namespace scenario;
+
+constexpr std::uint32_t kCores = 8;
+
+class Gangs : public testing::Test {
+  protected:
+    explicit Gangs(std::size_t cards = 1) {
+        made.name = "gangs";
+        made.cards.resize(cards);
+        for (Card& card : made.cards) {
+            card.sku.vector_ports = 4;
+            card.sku.vector_cores = kCores;
+        }
+    }
+    // Each user has one process, and there one context on each card.
+    std::uint32_t queue(std::uint32_t user, std::uint32_t card = 0,
+                        std::uint32_t priority = ORR_PRIORITY_NORMAL) {
+        std::uint32_t context = 0;
+        for (; context < made.contexts.size(); ++context) {
+            if (made.contexts[context].user == user && made.contexts[context].card == card) break;
+        }
+        if (context == made.contexts.size())
+            made.contexts.push_back({fmt::format("c{}", context), card, user, user, 0, 0});
+        Queue added;
+        added.name = fmt::format("q{}", made.queues.size());
+        added.context = context;
+        added.priority = priority;
+        made.queues.push_back(added);
+        return static_cast<std::uint32_t>(made.queues.size() - 1);
+    }
+    // A gang with one member in each of the queues.
+    std::uint32_t gang(const std::vector<std::uint32_t>& queues) {
+        std::vector<std::uint32_t> members(made.cards.size());
+        for (const std::uint32_t queue : queues)
+            ++members[made.card_of(made.queues[queue])];
+        made.gangs.push_back({fmt::format("g{}", made.gangs.size()), members});
+        return static_cast<std::uint32_t>(made.gangs.size() - 1);
+    }
+    // A launch in each of the queues, and as many after it as `rounds` says.
+    void launch(const std::vector<std::uint32_t>& queues, Ps at, std::uint32_t groups, Ps time,
+                std::uint64_t rounds = 1) {
+        const std::uint32_t number = gang(queues);
+        for (const std::uint32_t queue : queues) {
+            Submit submit{at, queue, {}};
+            for (std::uint64_t round = 1; round <= rounds; ++round) {
+                Job join;
+                join.op = Op::kGang;
+                join.gang = number;
+                join.round = round;
+                Job together = kernel(groups, time / 1000);
+                together.resident = true;
+                submit.jobs.push_back(join);
+                submit.jobs.push_back(together);
+            }
+            made.submits.push_back(submit);
+        }
+    }
+    void run_until(Ps until) {
+        made.until = until;
+        ASSERT_EQ(made.check(), "");
+        auto ran = scenario::run(made, {});
+        ASSERT_TRUE(ran) << ran.error();
+        result = *std::move(ran);
+        for (const QueueResult& queue : result.queues)
+            EXPECT_EQ(queue.error, ORR_QERR_NONE) << queue.name << ", detail " << queue.error_detail;
+    }
+    const JobResult& job(std::uint32_t queue, std::uint64_t index) const {
+        return *std::ranges::find_if(result.jobs, [&](const JobResult& one) {
+            return one.queue == queue && one.index == index;
+        });
+    }
+    // From the launch to the start.
+    Ps waited(std::uint32_t queue) const {
+        const JobResult& one = job(queue, 1);
+        return one.started == kUnknown ? kUnknown : one.started - one.submitted;
+    }
+    Scenario made;
+    Result result;
+};
+
+class GangsOverCards : public Gangs {
+  protected:
+    GangsOverCards() : Gangs(2) {}
+};
+
+// Of the first user's small gangs always one runs, so the card is never free of them.
+TEST_F(Gangs, SmallOnesThatOverlapLetABigOneIn) {
+    for (const Ps time : {2 * kMs, 30 * kMs}) {
+        SetUp();
+        made.contexts.clear(), made.queues.clear(), made.gangs.clear(), made.submits.clear();
+        for (std::uint64_t n = 0; n < 2; ++n)
+            launch({queue(1)}, 10 * kUs + n * time / 2, 3, time, 120 * kMs / time);
+        const std::uint32_t big = queue(2);
+        launch({big}, 40 * kMs, kCores, kMs);
+        run_until(100 * kMs);
+        EXPECT_LT(waited(big), 10 * kMs) << "small ones of " << time / kMs << " ms";
+        EXPECT_NE(job(big, 1).finished, kUnknown);
+    }
+}
+
+// All ports run gangs, none of which ends soon.
+TEST_F(Gangs, DoNotKeepRealtimeOut) {
+    for (int n = 0; n < 4; ++n)
+        launch({queue(1)}, 10 * kUs, 2, 50 * kMs);
+    const std::uint32_t realtime = queue(2, 0, ORR_PRIORITY_REALTIME);
+    made.submits.push_back({10 * kMs, realtime, {kernel(1, 10'000)}});
+    run_until(100 * kMs);
+    const JobResult& one = job(realtime, 0);
+    ASSERT_NE(one.finished, kUnknown);
+    EXPECT_LT(one.started - one.submitted, 20 * kUs);
+}
+
+// Two that want all cores and do not end: each has half of the time.
+TEST_F(Gangs, OfTwoUsersShareTheTime) {
+    const std::uint32_t a = queue(1), b = queue(2);
+    launch({a}, 10 * kUs, kCores, 400 * kMs);
+    launch({b}, 20 * kUs, kCores, 400 * kMs);
+    run_until(100 * kMs);
+    const auto of = [&](std::uint32_t queue) { return static_cast<double>(result.queues[queue].vector_ps); };
+    const double all = static_cast<double>(100 * kMs) * kCores;
+    EXPECT_GT(of(a) / all, 0.45);
+    EXPECT_GT(of(b) / all, 0.45);
+}
+
+// Other work of another user beside one that does not end.
+TEST_F(Gangs, ShareTheTimeWithKernels) {
+    const std::uint32_t a = queue(1), b = queue(2);
+    launch({a}, 10 * kUs, kCores, 400 * kMs);
+    made.submits.push_back({20 * kUs, b, std::vector<Job>(2000, kernel(kCores, 100'000))});
+    run_until(100 * kMs);
+    const auto of = [&](std::uint32_t queue) { return static_cast<double>(result.queues[queue].vector_ps); };
+    const double all = static_cast<double>(100 * kMs) * kCores;
+    EXPECT_GT(of(a) / all, 0.4);
+    EXPECT_GT(of(b) / all, 0.4);
+}
+
+// On each card another user runs gangs for this card alone, each of a length of its own.
+TEST_F(GangsOverCards, AreNotKeptOutByThoseOfEachCard) {
+    launch({queue(1, 0)}, 10 * kUs, kCores, 20 * kMs, 20);
+    launch({queue(1, 1)}, 10 * kUs, kCores, 300 * kMs, 2);
+    const std::uint32_t a = queue(2, 0), b = queue(2, 1);
+    launch({a, b}, 50 * kMs, kCores, kMs);
+    run_until(150 * kMs);
+    for (const std::uint32_t part : {a, b}) {
+        EXPECT_LT(waited(part), 20 * kMs);
+        EXPECT_NE(job(part, 1).finished, kUnknown);
+    }
+}
+
+// One over both cards, that does not end, leaves each card's others their part, and has its own.
+TEST_F(GangsOverCards, ShareTheTimeOfEachCard) {
+    const std::uint32_t a = queue(1, 0), b = queue(1, 1), c = queue(2, 0), d = queue(2, 1);
+    launch({a, b}, 10 * kUs, kCores, 400 * kMs);
+    launch({c}, 20 * kUs, kCores, 400 * kMs);
+    launch({d}, 5 * kMs, kCores, 400 * kMs);
+    run_until(200 * kMs);
+    for (const std::uint32_t one : {a, b, c, d})
+        EXPECT_GT(static_cast<double>(result.queues[one].vector_ps) / static_cast<double>(200 * kMs * kCores), 0.3)
+            << made.queues[one].name;
+}
+
+}  // namespace
+}  // namespace orrery::policy
