@@ -38,8 +38,8 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     job.index = port.index;
     job.seal = seal_of(job);
     job.limit_ps = port.limit_ps > ran_ps ? port.limit_ps - ran_ps : 1;
-    job.groups = port.groups;
     job.gang = port.gang == kNoGangRow ? uint8_t{0} : port.gang;
+    job.groups = static_cast<uint16_t>(port.groups);  // no more than there are cores
     // A job whose slice is over goes behind those that have used less; one that a higher class has displaced
     // goes first.
     const uint64_t stopped = add_sat(port.started_ps, ran_ps);

@@ -23,10 +23,10 @@ struct Suspended {
     bool first;  // a higher class took its place: before all others of its class
     bool held;   // on no class's list: its context is over its quota, or its gang resumes as a whole
     uint8_t gang;  // as Port::gang, of one that resumes as a whole; 0: by itself
+    uint16_t groups;  // of a gang's, as Port::groups
     Queue* queue;
     uint64_t index;
     uint64_t limit_ps;       // that it may still run
-    uint32_t groups;         // as Port::groups
     uint32_t seal;           // restart.h
     uint32_t slice_left_us;  // what is left of its slice by ORR_RULE_BOUND; 0: none
 };

@@ -156,7 +156,7 @@ class Gangs {
     // Preempts all of the gang, if it can be.
     void preempt(uint8_t gang, uint32_t for_queue, uint64_t now);
     // REALTIME wants a port or cores. True: a gang makes room, or is about to.
-    bool give_way(uint32_t for_queue, uint64_t now);
+    bool give_way(uint32_t for_queue, uint64_t now) { return used_ != 0 && one_leaves(for_queue, now); }
     // A peer has signalled this memory.
     void poked(uint64_t memory) {
         if (polled_ != 0) poked_board(memory);
@@ -212,6 +212,7 @@ class Gangs {
     void look_at_started(uint64_t now);
     void press(uint64_t now);
     void poked_board(uint64_t memory);
+    bool one_leaves(uint32_t for_queue, uint64_t now);
     template <typename F>
     void each(F look) {
         for (uint64_t rows = used_; rows != 0; rows &= rows - 1)
@@ -219,6 +220,9 @@ class Gangs {
     }
     void set_alarm(uint64_t now);
 
+    // What the hot path looks at is first.
+    bool due_;
+    bool watches_;  // a gang has the lock, or is blocked by what runs
     Hal* hal_;
     Alarm* alarm_;
     Engines* engines_;
@@ -238,8 +242,6 @@ class Gangs {
     uint64_t worked_;  // core time since ports are held, without that of what runs now
     uint32_t order_;
     uint32_t cross_jobs_;  // dispatches of gangs of several cards that run
-    bool due_;
-    bool watches_;  // a gang has the lock, or is blocked by what runs
 };
 
 }  // namespace orrery::fw

@@ -65,7 +65,7 @@ void Gangs::preempt(uint8_t number, uint32_t for_queue, uint64_t now) {
     if (gang != nullptr && can_leave(*gang)) push_off(*gang, for_queue, now);
 }
 
-bool Gangs::give_way(uint32_t for_queue, uint64_t now) {
+[[gnu::noinline]] bool Gangs::one_leaves(uint32_t for_queue, uint64_t now) {
     Gang* victim = nullptr;
     bool coming = false;
     each([&](Gang& gang) {
@@ -105,11 +105,11 @@ void Gangs::remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left 
     --gang.members;
 }
 
-void Gangs::dropped(uint8_t number, const Queue& queue, uint32_t groups) {
+[[gnu::noinline]] void Gangs::dropped(uint8_t number, const Queue& queue, uint32_t groups) {
     if (Gang* const gang = record_of(number)) remove_member(*gang, queue, groups, Left::kFailed);
 }
 
-void Gangs::failed(uint8_t number, const Queue& queue) {
+[[gnu::noinline]] void Gangs::failed(uint8_t number, const Queue& queue) {
     Gang* const gang = record_of(number);
     if (gang != nullptr && gang->broken && gang->cause == 0) gang->cause = arbiter_->cause_of(queue);
 }
@@ -201,7 +201,7 @@ void Gangs::press(uint64_t now) {
     });
 }
 
-void Gangs::poked_board(uint64_t memory) {
+[[gnu::noinline]] void Gangs::poked_board(uint64_t memory) {
     for (uint64_t rows = polled_; rows != 0; rows &= rows - 1) {
         const Gang& gang = rows_[lowest_bit(rows)];
         if (memory - gang.memory < sizeof(orr_semaphore) * gang.cards) due_ = true;

@@ -33,6 +33,12 @@ bool waits_for_all(const Job& job) {
            job.op == Op::kGang;
 }
 
+// How many members have come to what.
+struct GangState {
+    std::uint32_t members = 0, started = 0, saved = 0, ended = 0;
+    bool resuming = false;  // some have resumed, the others are to follow at once
+};
+
 struct Packet {
     Job job;
     Ps submitted = 0;
@@ -170,25 +176,42 @@ class Checker {
             all = all || waits_for_all(before.job);
         }
         packet->started = true;
-        if (one.index > 0 && queue.packets[one.index - 1].job.op == Op::kGang) {
-            const Job& gang = queue.packets[one.index - 1].job;
-            ++gangs_[{gang.gang, gang.round}];
-        }
+        if (GangState* const gang = gang_of(one)) ++gang->started;
         occupy(one, *packet);
     }
 
-    // A member that ends before another has started was not with it.
-    void end_of_member(const Happening& one) {
+    // Of which this is a member; null: of none.
+    GangState* gang_of(const Happening& one) {
         const QueueState& queue = queues_[one.queue];
-        if (one.index == 0 || queue.packets[one.index - 1].job.op != Op::kGang) return;
+        if (one.index == 0 || queue.packets[one.index - 1].job.op != Op::kGang) return nullptr;
         const Job& gang = queue.packets[one.index - 1].job;
-        const std::uint32_t started = gangs_[{gang.gang, gang.round}];
-        const std::uint32_t members = scenario_.gangs[gang.gang].members[0];
-        if (one.status == ORR_DONE_PREEMPTED)
-            return wrong(fmt::format("{}/{} of a gang is preempted", one.queue, one.index));
-        if (started != members)
+        GangState& state = gangs_[{gang.gang, gang.round}];
+        state.members = scenario_.gangs[gang.gang].members[0];
+        return &state;
+    }
+
+    // A member that ends or is preempted before another has started, or resumed, was not with it.
+    void end_of_member(const Happening& one) {
+        GangState* const gang = gang_of(one);
+        if (gang == nullptr) return;
+        if (gang->started != gang->members)
             return wrong(fmt::format("{}/{} ends when {} of the {} members of its gang have started",
-                                     one.queue, one.index, started, members));
+                                     one.queue, one.index, gang->started, gang->members));
+        if (gang->resuming)
+            return wrong(fmt::format("{}/{} ends when {} members of its gang have not resumed", one.queue,
+                                     one.index, gang->saved));
+        ++(one.status == ORR_DONE_PREEMPTED ? gang->saved : gang->ended);
+    }
+
+    // A gang resumes when all that has not ended is saved, and then all of it.
+    void resume_of_member(const Happening& one) {
+        GangState* const gang = gang_of(one);
+        if (gang == nullptr) return;
+        if (!gang->resuming && gang->saved + gang->ended != gang->members)
+            return wrong(fmt::format("{}/{} resumes when {} of the {} members of its gang are saved", one.queue,
+                                     one.index, gang->saved, gang->members));
+        gang->resuming = --gang->saved != 0;
+        if (!gang->resuming) ++verdict_.gangs_resumed;
     }
 
     void resume(const Happening& one) {
@@ -197,6 +220,7 @@ class Checker {
         if (!packet->suspended)
             return wrong(fmt::format("{}/{} resumes and was not preempted", one.queue, one.index));
         packet->suspended = false;
+        resume_of_member(one);
         occupy(one, *packet);
     }
 
@@ -362,7 +386,7 @@ class Checker {
     std::vector<PortState> ports_;
     std::array<std::uint32_t, 2> last_rule_{};
     std::map<std::uint64_t, std::uint64_t> semaphores_;
-    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> gangs_;  // gang, round: members started
+    std::map<std::pair<std::uint32_t, std::uint64_t>, GangState> gangs_;  // by gang and round
     std::array<std::array<Ps, kClasses>, 2> since_{};
     std::array<std::array<std::uint64_t, kClasses>, 2> started_{};
     Verdict verdict_;

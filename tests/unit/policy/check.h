@@ -23,6 +23,7 @@ struct Verdict {
     std::string wrong;  // the first thing that is wrong; empty: nothing
     Ps longest_grip = 0;
     std::uint64_t starts = 0, preemptions = 0, decisions = 0;
+    std::uint64_t gangs_resumed = 0;
 };
 
 // No packet lost or done twice; order within a queue, with all that holds packets back; one job an engine at

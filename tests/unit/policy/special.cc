@@ -60,6 +60,8 @@ std::uint32_t add_queue(Scenario& to, std::uint32_t context, std::uint32_t prior
 Scenario gang_scenario(std::uint64_t seed) {
     Random random(seed);
     Scenario made = named("gangs", seed, 3);
+    for (std::uint32_t n = 0; n < 3 && seed % 2 == 0; ++n)
+        made.contexts[n].user = made.contexts[n].process = n;
     Card& card = made.cards[0];
     card.sku.vector_ports = random.pick32(2, 4);
     card.sku.vector_cores = 8;
@@ -71,6 +73,8 @@ Scenario gang_scenario(std::uint64_t seed) {
         const std::uint32_t priority = random.pick32(0, 2);
         const std::uint32_t groups = random.pick32(1, 8 / members);
         const std::uint64_t rounds = random.pick(1, 4);
+        // Some are longer than a slice.
+        const std::uint64_t most = random.pick(0, 2) == 0 ? 4'000'000 : 60'000;
         for (std::uint32_t member = 0; member < members; ++member) {
             const std::uint32_t queue = add_queue(made, context, priority);
             Ps at = 10 * kUs;
@@ -80,7 +84,7 @@ Scenario gang_scenario(std::uint64_t seed) {
                 join.op = Op::kGang;
                 join.gang = gang;
                 join.round = round;
-                Job together = kernel(groups, random.pick(1'000, 60'000));
+                Job together = kernel(groups, random.pick(1'000, most));
                 together.resident = true;
                 Submit submit{at, queue, {join, together}};
                 if (random.pick(0, 1) == 0) submit.jobs.insert(submit.jobs.begin(), kernel(2, 5'000));

@@ -28,7 +28,8 @@ std::string where(std::uint64_t seed, std::size_t player, const Scenario& scenar
            (scenario.queues.size() < 100 ? scenario.to_toml() : "");
 }
 
-TEST(Gangs, StartAsAWholeOrNotAtAll) {
+TEST(Gangs, StartAndResumeAsAWholeOrNotAtAll) {
+    std::uint64_t resumed = 0;
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         const Scenario scenario = gang_scenario(seed);
         ASSERT_EQ(scenario.check(), "");
@@ -37,9 +38,12 @@ TEST(Gangs, StartAsAWholeOrNotAtAll) {
             ASSERT_TRUE(history) << history.error();
             Limits limits;
             limits.grips = false;
-            ASSERT_EQ(check(scenario, *history, limits).wrong, "") << where(seed, player, scenario);
+            const Verdict verdict = check(scenario, *history, limits);
+            ASSERT_EQ(verdict.wrong, "") << where(seed, player, scenario);
+            resumed += verdict.gangs_resumed;
         }
     }
+    EXPECT_GT(resumed, 100u) << "gangs are seldom preempted here";
 }
 
 // A user alone has all copy engines, and what runs on each can be taken off it: another one's copy of a
