@@ -55,20 +55,8 @@ uint32_t Scheduler::claimed(uint32_t kind) {
     return engines_.ports(kind) - engines_.free_ports(kind) + suspended_.all_of(kind);
 }
 
-bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
-    if (queue.priority == ORR_PRIORITY_REALTIME || areas_[kind] == 0) return true;
-    const uint32_t all = claimed(kind);
-    if (all >= areas_[kind]) return false;
-    const uint32_t left = areas_[kind] - all;
-    if (all < left) return true;
-    const Owned owned = owned_by(queue, kind);
-    if (owned.of_user == 0) return true;
-    if (left * 4 <= areas_[kind]) return false;
-    return owned.of_process == 0 || owned.of_user < left;
-}
-
 // What the queue's user owns in its class.
-Scheduler::Owned Scheduler::owned_by(const Queue& queue, uint32_t kind) {
+[[gnu::always_inline]] inline Scheduler::Owned Scheduler::owned_by(const Queue& queue, uint32_t kind) {
     Owned owned = {0, 0};
     const uint16_t user = tenants_.user_of(queue.process);
     const auto add = [&](const Queue& owner) {
@@ -85,6 +73,18 @@ Scheduler::Owned Scheduler::owned_by(const Queue& queue, uint32_t kind) {
         if (job.used && job.kind == kind) add(*job.queue);
     }
     return owned;
+}
+
+[[gnu::noinline]] bool Scheduler::area_for(const Queue& queue, uint32_t kind) {
+    if (queue.priority == ORR_PRIORITY_REALTIME || areas_[kind] == 0) return true;
+    const uint32_t all = claimed(kind);
+    if (all >= areas_[kind]) return false;
+    const uint32_t left = areas_[kind] - all;
+    if (all < left) return true;
+    const Owned owned = owned_by(queue, kind);
+    if (owned.of_user == 0) return true;
+    if (left * 4 <= areas_[kind]) return false;
+    return owned.of_process == 0 || owned.of_user < left;
 }
 
 // A gang's dispatches may own so many areas, and then be preempted. Never the last quarter, so that others find

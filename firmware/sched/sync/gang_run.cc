@@ -132,7 +132,7 @@ void Gangs::follow(Gang& gang, uint64_t now) {
     }
 }
 
-void Gangs::look_at_started(uint64_t now) {
+[[gnu::noinline]] void Gangs::look_at_started(uint64_t now) {
     each([&](Gang& gang) {
         if (!gang.started) return;
         if (gang.step == GangStep::kRuns) {
@@ -163,7 +163,7 @@ void Gangs::look_at_started(uint64_t now) {
 
 // Whose slice is over leaves if others have a right to what it has: a gang that waits for room, and work that would
 // go before it.
-void Gangs::press(uint64_t now) {
+[[gnu::noinline]] void Gangs::press(uint64_t now) {
     uint64_t over = 0, leaving = 0;
     each([&](Gang& gang) {
         if (gang.step == GangStep::kSaves) leaving |= bit_of(gang);
