@@ -149,6 +149,7 @@ void Gangs::settle() {
     if (gang.joined == gang.members) {
         gang.deadline = kNever;
         gang.step = GangStep::kWaits;
+        gang.waits_since = hal_->reg(SOC_TIME);
         if (gang.cards > 1) {
             gang.step = GangStep::kArrived;
             gang.deadline = hal_->reg(SOC_TIME) + gang.limit_ps;
@@ -269,7 +270,8 @@ void Gangs::advance(Gang& gang) {
     if (gang.step == GangStep::kArrived) {
         if (!cards_reached(gang, kArrived, gang.cards)) return;
         gang.step = GangStep::kWaits;
-        gang.deadline = gang.ends = hal_->reg(SOC_TIME) + ORR_GANG_LIMITS * gang.limit_ps;
+        gang.waits_since = hal_->reg(SOC_TIME);
+        gang.deadline = gang.ends = gang.waits_since + ORR_GANG_LIMITS * gang.limit_ps;
     }
     if (gang.step == GangStep::kWaits) {
         if (!its_turn(gang)) return;
@@ -355,6 +357,7 @@ void Gangs::start(Gang& gang) {
         gang.base = gang.attempt;
         gang.deadline = gang.ends = kNever;
         gang.slice_ends = now + slice_of(gang, idle);
+        gang.follows_from = now + kGangFollowPs;
         gang.polls = gang.blocked = gang.crowded = gang.presses = false;
         if (gang.cards > 1) polled_ |= bit_of(gang);
         set_alarm(now);

@@ -52,6 +52,9 @@ inline constexpr uint64_t kGangTurnPs = 5'000'000'000;
 // So long may those to whom it yields have nothing to do.
 inline constexpr uint64_t kGangGapPs = 1'000'000'000;
 inline constexpr uint64_t kGangPause = 20;  // times the hold
+// So long it runs before it leaves because a board says so: that may be a lie, and leaving and resuming takes the core
+// a twentieth of this.
+inline constexpr uint64_t kGangFollowPs = 200'000'000;
 // So much of that is for nothing: most gangs hold ports for microseconds.
 inline constexpr uint64_t kGangFreeHoldPs = 1'000'000'000;
 // An idle card moves its clock to the next alarm, at once or after about the same time of the host. In small
@@ -86,6 +89,8 @@ struct Gang {
     uint64_t yields_class_ps;  // for how long higher classes have gone first
     uint64_t yields_since;     // when that was looked at last; 0: they did not
     uint64_t slice_ends;       // kRuns: it may be preempted then
+    uint64_t follows_from;     // kRuns: when a peer asks it to leave
+    uint64_t waits_since;      // for its turn
     uint64_t cause;            // failure word of the member that failed after the start; 0: not known
     uint32_t order;            // of arrival
     uint32_t attempt;
@@ -178,6 +183,7 @@ class Gangs {
     bool its_turn(Gang& gang);
     bool yields(Gang& gang, uint64_t now);
     bool precedes(const Gang& a, const Gang& b) const;
+    int by_class(const Gang& a, const Gang& b) const;
     // What of the gangs that run is left out of account.
     enum class Beside : uint8_t { kAll, kFixed, kNone };
     bool leaves_room(const Gang& gang, Beside beside = Beside::kAll, uint64_t without = 0) const;
@@ -208,6 +214,7 @@ class Gangs {
     void save(Gang& gang, uint32_t for_queue, uint64_t now);
     void push_off(Gang& gang, uint32_t for_queue, uint64_t now);
     void remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left how);
+    uint64_t said_by_peers(const Gang& gang, uint64_t least, uint64_t most);
     void follow(Gang& gang, uint64_t now);
     void look_at_started(uint64_t now);
     void press(uint64_t now);

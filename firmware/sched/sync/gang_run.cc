@@ -114,35 +114,46 @@ void Gangs::remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left 
     if (gang != nullptr && gang->broken && gang->cause == 0) gang->cause = arbiter_->cause_of(queue);
 }
 
-// A peer has begun a further attempt: this card's part leaves too. What cannot be saved is ready to resume, as it
-// has not stopped.
-void Gangs::follow(Gang& gang, uint64_t now) {
-    const uint64_t next = entry_of(gang, 0) + kAttempt;
+// The highest of what peers say, if it is of this round and from `least` to `most`; else 0.
+uint64_t Gangs::said_by_peers(const Gang& gang, uint64_t least, uint64_t most) {
+    uint64_t highest = 0;
     for (uint32_t card = 0; card < gang.cards; ++card) {
         const uint64_t va = gang.board + sizeof(orr_semaphore) * card;
         if (card == gang.card || va >= kVaEnd) continue;
         const uint64_t value = hal_->load(ORR_CONTEXT_WINDOW(gang.context, va));
-        if (take_window_fault(*hal_) || value < next || value >= entry_of(gang, kDone)) continue;
-        gang.attempt = static_cast<uint32_t>((value - gang.round * kRound) / kAttempt);
-        if (can_leave(gang))
-            save(gang, ORR_TRACE_NONE, now);
-        else
-            static_cast<void>(signal_cards(gang, kHeld));
-        return;
+        if (!take_window_fault(*hal_) && value >= least && value <= most && value > highest) highest = value;
     }
+    return highest;
+}
+
+// A peer has begun a further attempt: this card's part leaves too. What cannot be saved is ready to resume, as it
+// has not stopped.
+void Gangs::follow(Gang& gang, uint64_t now) {
+    const uint64_t value = said_by_peers(gang, entry_of(gang, 0) + kAttempt, entry_of(gang, kDone) - 1);
+    if (value == 0) return;
+    gang.attempt = static_cast<uint32_t>((value - gang.round * kRound) / kAttempt);
+    if (can_leave(gang))
+        save(gang, ORR_TRACE_NONE, now);
+    else
+        static_cast<void>(signal_cards(gang, kHeld));
 }
 
 [[gnu::noinline]] void Gangs::look_at_started(uint64_t now) {
     each([&](Gang& gang) {
         if (!gang.started) return;
         if (gang.step == GangStep::kRuns) {
-            if (gang.cards > 1) follow(gang, now);
+            if (gang.cards > 1 && gang.follows_from <= now) follow(gang, now);
             return;
         }
         if (gang.broken) {
             // Nobody resumes without it.
             const uint64_t cause = gang.cause;
             fail(gang, ~0u, nullptr, cause);
+            return;
+        }
+        if (gang.cards > 1 && said_by_peers(gang, entry_of(gang, kLate), entry_of(gang, kRound) - 1) != 0) {
+            // It will not resume: this ends it, with the cause.
+            static_cast<void>(cards_reached(gang, kArrived, gang.cards));
             return;
         }
         if (gang.step != GangStep::kSaves) return;
@@ -154,6 +165,7 @@ void Gangs::follow(Gang& gang, uint64_t now) {
         gang.ends = gang.cards > 1 ? now + ORR_GANG_LIMITS * gang.limit_ps : kNever;
         gang.deadline = gang.ends;
         gang.order = order_++;
+        gang.waits_since = now;
         gang.told_held = false;
         gang.yields_until = kNever;
         gang.met_ps = gang.yields_class_ps = gang.yields_since = 0;
@@ -164,12 +176,12 @@ void Gangs::follow(Gang& gang, uint64_t now) {
 // Whose slice is over leaves if others have a right to what it has: a gang that waits for room, and work that would
 // go before it.
 [[gnu::noinline]] void Gangs::press(uint64_t now) {
-    uint64_t over = 0, leaving = 0;
+    uint64_t over = 0, others = 0, leaving = 0;
     each([&](Gang& gang) {
         if (gang.step == GangStep::kSaves) leaving |= bit_of(gang);
-        if (can_leave(gang) && gang.slice_ends <= now) over |= bit_of(gang);
+        if (can_leave(gang)) (gang.slice_ends <= now ? over : others) |= bit_of(gang);
     });
-    if (over == 0) return;
+    if ((over | others) == 0) return;
     for (uint32_t n = 0; n < engines_->end(); ++n) {
         Port& port = engines_->row(n);
         if (port.busy && port.gang != 0) arbiter_->charge(port, now);
@@ -181,10 +193,14 @@ void Gangs::follow(Gang& gang, uint64_t now) {
         if (!waits.presses && !cross) return;
         uint64_t leave = leaving;
         const auto enough = [&] { return leaves_room(waits, Beside::kAll, leave); };
-        for (uint64_t rows = over & ~leaving; rows != 0; rows &= rows - 1) {
+        // REALTIME waits for nobody's slice.
+        const uint64_t may = of_waits.priority == ORR_PRIORITY_REALTIME ? over | others : over;
+        for (uint64_t rows = may & ~leaving; rows != 0; rows &= rows - 1) {
             const Gang& gang = rows_[lowest_bit(rows)];
             if (!(cross && gang.cards > 1) && enough()) continue;
-            if (tenants_->lead(of_waits, queues_[gang.queue[0]], kCoreKind) > arbiter_->policy().slice_ps)
+            const int first = by_class(waits, gang);
+            if (first < 0 || (first == 0 && tenants_->lead(of_waits, queues_[gang.queue[0]], kCoreKind) >
+                                                arbiter_->policy().slice_ps))
                 continue;
             leave |= bit_of(gang);
         }

@@ -66,14 +66,14 @@ void Gangs::charge_lock(const Gang& gang, uint64_t now) {
     charge_hold(gang, now, gang.cards > 1 && gang.step != GangStep::kHolds ? had_lock : 0);
 }
 
-// A gang of another user wants the lock that this one has. `only_who_could`: and nothing else that runs is
-// in its way.
+// A gang of another user, or one that has been preempted, wants the lock that this one has. `only_who_could`: and
+// nothing else that runs is in its way.
 bool Gangs::others_wait(const Gang& gang, bool only_who_could) const {
     const uint64_t now = hal_->reg(SOC_TIME);
     for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
         const Gang& other = rows_[lowest_bit(rows)];
         if (other.step != GangStep::kWaits || other.parked || other.polls || other.not_before > now ||
-            user_of(other) == user_of(gang))
+            (user_of(other) == user_of(gang) && !other.started))
             continue;
         if (!only_who_could || ((other.cards == 1 || cross_jobs_ == 0) && leaves_room(other))) return true;
     }
@@ -155,8 +155,24 @@ bool Gangs::yields(Gang& gang, uint64_t now) {
     return now < gang.yields_until;
 }
 
-// Of two that wait for the lock: whose tenant has had less by a slice, else first come, first served.
+// Above zero: `a` goes before `b` by its class, as its tenant has not had more by a slice and the other one has not
+// waited for as long as a lower class may starve. Below: `b` before `a`.
+int Gangs::by_class(const Gang& a, const Gang& b) const {
+    const Queue& of_a = queues_[a.queue[0]];
+    const Queue& of_b = queues_[b.queue[0]];
+    if (of_a.priority == of_b.priority) return 0;
+    if (of_a.priority < of_b.priority) return -by_class(b, a);
+    if (of_a.priority == ORR_PRIORITY_REALTIME) return 1;
+    const Policy& policy = arbiter_->policy();
+    const bool due =
+        b.step == GangStep::kWaits && hal_->reg(SOC_TIME) - b.waits_since >= policy.bound_ps;
+    return due || tenants_->lead(of_a, of_b, kCoreKind) > policy.slice_ps ? 0 : 1;
+}
+
+// Of two that wait for the lock: that of the higher class, else whose tenant has had less by a slice, else first
+// come, first served.
 bool Gangs::precedes(const Gang& a, const Gang& b) const {
+    if (const int first = by_class(a, b); first != 0) return first > 0;
     const Queue& of_a = queues_[a.queue[0]];
     const Queue& of_b = queues_[b.queue[0]];
     const uint64_t slice_ps = arbiter_->policy().slice_ps;
