@@ -116,6 +116,7 @@ void Gangs::settle() {
         gang->card = packet.card;
         gang->cards = packet.cards;
         gang->members = packet.members;
+        if (gang->cards > 1) cross_ |= bit_of(*gang);
         gang->step = GangStep::kGather;
         hal_->set_reg(SOC_MMU_ASID, gang->context);
         hal_->set_reg(SOC_MMU_ARG, gang->board);
@@ -359,7 +360,6 @@ void Gangs::start(Gang& gang) {
         gang.slice_ends = now + slice_of(gang, idle);
         gang.follows_from = now + kGangFollowPs;
         gang.polls = gang.blocked = gang.crowded = gang.presses = false;
-        if (gang.cards > 1) polled_ |= bit_of(gang);
         set_alarm(now);
     }
     arbiter_->grant_vector_ports(now);
@@ -376,7 +376,7 @@ void Gangs::free(Gang& gang) {
     gang.blocked = gang.started = false;
     gang.step = GangStep::kFree;
     used_ &= ~bit_of(gang);
-    polled_ &= ~bit_of(gang);
+    cross_ &= ~bit_of(gang);
     if (locked_by_ == &gang) {
         locked_by_ = nullptr;
         engines_->hold(0);

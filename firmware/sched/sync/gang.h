@@ -164,7 +164,7 @@ class Gangs {
     bool give_way(uint32_t for_queue, uint64_t now) { return used_ != 0 && one_leaves(for_queue, now); }
     // A peer has signalled this memory.
     void poked(uint64_t memory) {
-        if (polled_ != 0) poked_board(memory);
+        if (cross_ != 0) poked_board(memory);
     }
 
   private:
@@ -214,6 +214,7 @@ class Gangs {
     void save(Gang& gang, uint32_t for_queue, uint64_t now);
     void push_off(Gang& gang, uint32_t for_queue, uint64_t now);
     void remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left how);
+    bool lower_locked(const Gang& gang);
     uint64_t said_by_peers(const Gang& gang, uint64_t least, uint64_t most);
     void follow(Gang& gang, uint64_t now);
     void look_at_started(uint64_t now);
@@ -241,7 +242,7 @@ class Gangs {
     Arbiter* arbiter_;
     Gang rows_[kGangRows];
     uint64_t used_;    // bit n: of row n
-    uint64_t polled_;  // the same, of gangs of several cards that have started
+    uint64_t cross_;   // the same, of gangs of several cards
     GangDebt debts_[kGangUsers];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint64_t looked_;  // model time when the clock was looked at

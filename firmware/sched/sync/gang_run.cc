@@ -126,6 +126,16 @@ uint64_t Gangs::said_by_peers(const Gang& gang, uint64_t least, uint64_t most) {
     return highest;
 }
 
+// The cards before this one have locked, in this attempt: what it wants here is not taken for nothing.
+bool Gangs::lower_locked(const Gang& gang) {
+    for (uint32_t card = 0; card < gang.card; ++card) {
+        const uint64_t va = gang.board + sizeof(orr_semaphore) * card;
+        const uint64_t value = va < kVaEnd ? hal_->load(ORR_CONTEXT_WINDOW(gang.context, va)) : 0;
+        if (take_window_fault(*hal_) || value < entry_of(gang, kLocked)) return false;
+    }
+    return true;
+}
+
 // A peer has begun a further attempt: this card's part leaves too. What cannot be saved is ready to resume, as it
 // has not stopped.
 void Gangs::follow(Gang& gang, uint64_t now) {
@@ -189,7 +199,7 @@ void Gangs::follow(Gang& gang, uint64_t now) {
     each([&](Gang& waits) {
         if (waits.step != GangStep::kWaits || waits.parked || waits.polls || waits.not_before > now) return;
         const Queue& of_waits = queues_[waits.queue[0]];
-        const bool cross = waits.cards > 1 && cross_jobs_ != 0;
+        const bool cross = waits.cards > 1 && cross_jobs_ != 0 && lower_locked(waits);
         if (!waits.presses && !cross) return;
         uint64_t leave = leaving;
         const auto enough = [&] { return leaves_room(waits, Beside::kAll, leave); };
@@ -204,7 +214,7 @@ void Gangs::follow(Gang& gang, uint64_t now) {
                 continue;
             leave |= bit_of(gang);
         }
-        if (!enough() || (cross && (polled_ & leave) == 0)) return;
+        if (!enough() || (cross && (cross_ & leave) == 0)) return;
         for (uint64_t rows = leave & ~leaving; rows != 0; rows &= rows - 1)
             push_off(rows_[lowest_bit(rows)], waits.queue[0], now);
         leaving |= leave;
@@ -218,7 +228,7 @@ void Gangs::follow(Gang& gang, uint64_t now) {
 }
 
 [[gnu::noinline]] void Gangs::poked_board(uint64_t memory) {
-    for (uint64_t rows = polled_; rows != 0; rows &= rows - 1) {
+    for (uint64_t rows = cross_; rows != 0; rows &= rows - 1) {
         const Gang& gang = rows_[lowest_bit(rows)];
         if (memory - gang.memory < sizeof(orr_semaphore) * gang.cards) due_ = true;
     }

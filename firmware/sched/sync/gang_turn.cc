@@ -91,14 +91,14 @@ bool Gangs::its_turn(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint64_t pause = pause_of(gang);
     if (gang.not_before + kFreePs < pause) gang.not_before = pause - kFreePs;
-    gang.blocked = gang.crowded = gang.presses = false;
+    gang.blocked = gang.crowded = gang.presses = gang.polls = false;
     if (gang.not_before > now) return false;
     if (contexts_[gang.context].throttled) {
         gang.blocked = true;
         return false;
     }
     gang.crowded = !leaves_room(gang) && leaves_room(gang, Beside::kNone);
-    gang.presses = gang.crowded && leaves_room(gang, Beside::kFixed);
+    gang.presses = gang.crowded && leaves_room(gang, Beside::kFixed) && lower_locked(gang);
     if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0)) return false;
     gang.blocked = preceded(gang) || !leaves_room(gang) || yields(gang, now);
     watches_ |= gang.blocked;
@@ -155,8 +155,8 @@ bool Gangs::yields(Gang& gang, uint64_t now) {
     return now < gang.yields_until;
 }
 
-// Above zero: `a` goes before `b` by its class, as its tenant has not had more by a slice and the other one has not
-// waited for as long as a lower class may starve. Below: `b` before `a`.
+// Above zero: `a` goes before `b` by its class, as long as `b` has not waited until a lower class is due. Below: `b`
+// before `a`.
 int Gangs::by_class(const Gang& a, const Gang& b) const {
     const Queue& of_a = queues_[a.queue[0]];
     const Queue& of_b = queues_[b.queue[0]];
@@ -166,7 +166,10 @@ int Gangs::by_class(const Gang& a, const Gang& b) const {
     const Policy& policy = arbiter_->policy();
     const bool due =
         b.step == GangStep::kWaits && hal_->reg(SOC_TIME) - b.waits_since >= policy.bound_ps;
-    return due || tenants_->lead(of_a, of_b, kCoreKind) > policy.slice_ps ? 0 : 1;
+    // HIGH beyond its share is as NORMAL.
+    const bool over = of_a.priority == ORR_PRIORITY_HIGH && of_b.priority == ORR_PRIORITY_NORMAL &&
+                      tenants_->lead(of_a, of_b, kCoreKind) > policy.slice_ps;
+    return due || over ? 0 : 1;
 }
 
 // Of two that wait for the lock: that of the higher class, else whose tenant has had less by a slice, else first

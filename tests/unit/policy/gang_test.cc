@@ -138,6 +138,17 @@ TEST_F(Gangs, OfTwoUsersShareTheTime) {
     EXPECT_GT(of(b) / all, 0.45);
 }
 
+// Of one user's the higher class goes first, and the lower one has a slice each time that it is due.
+TEST_F(Gangs, OfALowerClassHaveASliceEachBound) {
+    const std::uint32_t normal = queue(1), low = queue(1, 0, ORR_PRIORITY_LOW);
+    launch({normal}, 10 * kUs, kCores, 400 * kMs);
+    launch({low}, 20 * kUs, kCores, 400 * kMs);
+    run_until(120 * kMs);
+    const auto of = [&](std::uint32_t queue) { return static_cast<double>(result.queues[queue].vector_ps); };
+    EXPECT_GT(of(low) / of(normal), 1.0 / 8);
+    EXPECT_LT(of(low) / of(normal), 1.0 / 4);
+}
+
 // Other work of another user beside one that does not end.
 TEST_F(Gangs, ShareTheTimeWithKernels) {
     const std::uint32_t a = queue(1), b = queue(2);
@@ -161,6 +172,17 @@ TEST_F(GangsOverCards, AreNotKeptOutByThoseOfEachCard) {
         EXPECT_LT(waited(part), 20 * kMs);
         EXPECT_NE(job(part, 1).finished, kUnknown);
     }
+}
+
+// Two over both cards: they leave and resume as wholes, on both cards at once.
+TEST_F(GangsOverCards, OfTwoUsersShareTheTime) {
+    const std::vector<std::uint32_t> a = {queue(1, 0), queue(1, 1)}, b = {queue(2, 0), queue(2, 1)};
+    launch(a, 10 * kUs, kCores, 400 * kMs);
+    launch(b, 20 * kUs, kCores, 400 * kMs);
+    run_until(100 * kMs);
+    for (const std::uint32_t one : {a[0], a[1], b[0], b[1]})
+        EXPECT_GT(static_cast<double>(result.queues[one].vector_ps) / static_cast<double>(100 * kMs * kCores), 0.4)
+            << made.queues[one].name;
 }
 
 // One over both cards, that does not end, leaves each card's others their part, and has its own.
