@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 #include <fmt/format.h>
@@ -195,6 +196,38 @@ TEST_F(GangsOverCards, ShareTheTimeOfEachCard) {
     for (const std::uint32_t one : {a, b, c, d})
         EXPECT_GT(static_cast<double>(result.queues[one].vector_ps) / static_cast<double>(200 * kMs * kCores), 0.3)
             << made.queues[one].name;
+}
+
+// Gangs of one card and of both, of all sizes and lengths, beside kernels of all classes, with many save areas and with
+// few: all come to an end.
+TEST_F(GangsOverCards, OfAllKindsEnd) {
+    std::uint64_t preempted = 0;
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+        made.contexts.clear(), made.queues.clear(), made.gangs.clear(), made.submits.clear();
+        made.save_areas = seed % 3 == 0 ? 5 : 16;
+        std::mt19937_64 random(seed);
+        const auto pick = [&](std::uint64_t low, std::uint64_t high) {
+            return static_cast<std::uint32_t>(low + random() % (high - low + 1));
+        };
+        for (std::uint32_t n = pick(3, 6); n > 0; --n) {
+            const std::uint32_t user = pick(1, 3), where = pick(0, 3), members = pick(1, 2), level = pick(0, 2);
+            std::vector<std::uint32_t> queues;
+            for (std::uint32_t card = 0; card < 2; ++card) {
+                for (std::uint32_t m = 0; m < members && (where == card || where >= 2); ++m)
+                    queues.push_back(queue(user, card, level));
+            }
+            launch(queues, pick(10, 3'000) * kUs, pick(1, kCores / members), pick(100, 8'000) * kUs, pick(1, 3));
+        }
+        for (std::uint32_t n = pick(0, 4); n > 0; --n)
+            made.submits.push_back({pick(10, 9'000) * kUs, queue(pick(1, 3), pick(0, 1), pick(0, 3)),
+                                    std::vector<Job>(pick(1, 4), kernel(pick(1, 12), pick(10'000, 2'000'000)))});
+        run_until(400 * kMs);
+        EXPECT_TRUE(result.done) << "seed " << seed << "\n" << made.to_toml();
+        for (const JobResult& one : result.jobs)
+            preempted += one.job.resident ? one.preempted : 0;
+        if (HasFailure()) break;
+    }
+    EXPECT_GT(preempted, 100u) << "gangs are seldom preempted here";
 }
 
 }  // namespace
