@@ -503,6 +503,10 @@ void Gangs::serve(bool more) {
     settle();
     due_ = more;
     look_at_started(hal_->reg(SOC_TIME));
+    if (grants_) {
+        grants_ = false;
+        arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
+    }
     if (locked_by_ != nullptr) {
         if (locked_by_->step == GangStep::kHolds || locked_by_->polls) advance(*locked_by_);
         set_alarm(hal_->reg(SOC_TIME));
@@ -533,12 +537,12 @@ void Gangs::check(uint64_t now) {
         if (gang.step == GangStep::kFree) continue;
         if (gang.step == GangStep::kLocked && gang.turn_ends <= now) {
             // Others have their turn; but nobody knows whether its own would have come soon.
-            if (others_wait(gang, true)) {
+            if (others_wait(gang, true, true)) {
                 try_again(gang, now);
                 continue;
             }
             // Who cannot have the lock now may soon.
-            if (others_wait(gang, false))
+            if (others_wait(gang, false, true))
                 gang.turn_ends = now + kGangLookPs;
             else
                 begin_turn(gang, now);

@@ -171,7 +171,7 @@ class Gangs {
     void settle();
     uint16_t user_of(const Gang& gang) const;
     GangDebt& debt_of(uint16_t user);
-    bool others_wait(const Gang& gang, bool only_who_could) const;
+    bool others_wait(const Gang& gang, bool only_who_could, bool own_too) const;
     uint64_t& pause_of(const Gang& gang);
     uint64_t core_time() const;
     uint64_t idle_of(const Gang& gang, uint64_t now) const;
@@ -231,6 +231,7 @@ class Gangs {
     // What the hot path looks at is first.
     bool due_;
     bool watches_;  // a gang has the lock, or is blocked by what runs
+    bool grants_;   // ports that were held are free for others
     Hal* hal_;
     Alarm* alarm_;
     Engines* engines_;

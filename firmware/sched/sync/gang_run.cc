@@ -92,7 +92,10 @@ void Gangs::remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left 
     due_ = true;
     if (gang.members == 1) {
         if (gang.cards > 1 && !gang.broken) static_cast<void>(signal_cards(gang, kDone));
-        if (locked_by_ == &gang) charge_lock(gang, hal_->reg(SOC_TIME));
+        if (locked_by_ == &gang) {
+            charge_lock(gang, hal_->reg(SOC_TIME));
+            grants_ = true;
+        }
         free(gang);
         return;
     }
@@ -161,7 +164,8 @@ void Gangs::follow(Gang& gang, uint64_t now) {
             fail(gang, ~0u, nullptr, cause);
             return;
         }
-        if (gang.cards > 1 && said_by_peers(gang, entry_of(gang, kLate), entry_of(gang, kRound) - 1) != 0) {
+        if (gang.step != GangStep::kSaves && gang.cards > 1 &&
+            said_by_peers(gang, entry_of(gang, kLate), entry_of(gang, kRound) - 1) != 0) {
             // It will not resume: this ends it, with the cause.
             static_cast<void>(cards_reached(gang, kArrived, gang.cards));
             return;

@@ -51,7 +51,7 @@ void Gangs::charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps) {
     Queue& leader = queues_[gang.queue[0]];
     uint64_t kept = idle_of(gang, now);
     if (kept != 0) arbiter_->charge_idle(leader, kept, now);
-    const bool gangs_wait = others_wait(gang, true);
+    const bool gangs_wait = others_wait(gang, true, false);
     if (!gangs_wait && !arbiter_->others_wait(leader)) return;
     if (gangs_wait && kept < in_vain_ps) kept = in_vain_ps;
     uint64_t& pause = pause_of(gang);
@@ -66,14 +66,14 @@ void Gangs::charge_lock(const Gang& gang, uint64_t now) {
     charge_hold(gang, now, gang.cards > 1 && gang.step != GangStep::kHolds ? had_lock : 0);
 }
 
-// A gang of another user, or one that has been preempted, wants the lock that this one has. `only_who_could`: and
-// nothing else that runs is in its way.
-bool Gangs::others_wait(const Gang& gang, bool only_who_could) const {
+// A gang of another user wants the lock that this one has. `only_who_could`: and nothing else that runs is in its
+// way. `own_too`: or one of this user's that has started, for which others may wait as it is.
+bool Gangs::others_wait(const Gang& gang, bool only_who_could, bool own_too) const {
     const uint64_t now = hal_->reg(SOC_TIME);
     for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
         const Gang& other = rows_[lowest_bit(rows)];
         if (other.step != GangStep::kWaits || other.parked || other.polls || other.not_before > now ||
-            (user_of(other) == user_of(gang) && !other.started))
+            (user_of(other) == user_of(gang) && !(own_too && other.started)))
             continue;
         if (!only_who_could || ((other.cards == 1 || cross_jobs_ == 0) && leaves_room(other))) return true;
     }
