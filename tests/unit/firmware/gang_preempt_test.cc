@@ -195,6 +195,50 @@ TEST_F(GangsLeave, ASilentCardIsWaitedForSixteenLimits) {
     flights.clear();
 }
 
+// Whatever the board says while a part is being saved, it is first saved, and then resumes or ends as a whole.
+TEST(GangThatIsSaved, LeavesItsPortsFirst) {
+    for (const bool fails : {false, true}) {
+        FakeSoc::Config config = chip();
+        config.preempt_at_once = false;
+        Bench card{config};
+        give_areas(card);
+        ASSERT_TRUE(card.boot());
+        card.create_context(1, 1, 1);
+        card.soc.map_peer(1, kPeerVa, [](std::uint64_t, std::uint64_t) {});
+        card.set_shared(0x2008, kPeerVa);
+        const auto say = [&](std::uint64_t value) {
+            card.set_shared(0x1000 + 16, value);
+            card.soc.poke(kSharedMemory + 0x1000 + 16);
+            card.run();
+        };
+        ProcessQueue queues[] = {card.create_queue(20, 1, 16, kLongUs), card.create_queue(21, 1, 16, kLongUs)};
+        card.set_shared(0x1000 + 16, said(1, 3));
+        for (ProcessQueue& queue : queues)
+            card.submit(queue, {gang(2, 1, 0, 2), resident(4)});
+        const auto ports = card.soc.busy_ports();
+        ASSERT_EQ(ports.size(), 2u);
+        card.soc.time += 1'000'000'000;
+        say(said(1, 1, 1));
+        EXPECT_NE(card.soc.engines[ports[0]].preempt, 0u);
+        card.soc.preempt(ports[0]);
+        card.run();
+        say(said(1, 3, 3));
+        if (fails) say(said(1, ORR_GANG_ROUND - 1));
+        EXPECT_EQ(running(card), 1u) << "one has not left yet";
+        card.soc.preempt(ports[1]);
+        card.run();
+        EXPECT_EQ(running(card), fails ? 0u : 2u);
+        for (const std::uint32_t port : card.soc.busy_ports()) {
+            EXPECT_TRUE(card.soc.engines[port].resumed);
+            card.soc.finish(port);
+        }
+        card.run();
+        for (const std::uint32_t number : {20u, 21u})
+            EXPECT_EQ(card.status(number).error, fails ? ORR_QERR_GANG : ORR_QERR_NONE);
+        EXPECT_TRUE(card.soc.violations().empty());
+    }
+}
+
 // A board that says of attempts what is not so: the liar's gang stops and goes; whoever else is there has his part.
 TEST_F(GangsLeave, LiesCostTheLiarAlone) {
     Bench& card = *cards[0];
