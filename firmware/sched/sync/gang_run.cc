@@ -190,12 +190,12 @@ void Gangs::follow(Gang& gang, uint64_t now) {
 // Whose slice is over leaves if others have a right to what it has: a gang that waits for room, and work that would
 // go before it.
 [[gnu::noinline]] void Gangs::press(uint64_t now) {
-    uint64_t over = 0, others = 0, leaving = 0;
+    uint64_t over = 0, early = 0, leaving = 0;
     each([&](Gang& gang) {
         if (gang.step == GangStep::kSaves) leaving |= bit_of(gang);
-        if (can_leave(gang)) (gang.slice_ends <= now ? over : others) |= bit_of(gang);
+        if (can_leave(gang)) (gang.slice_ends <= now ? over : early) |= bit_of(gang);
     });
-    if ((over | others) == 0) return;
+    if ((over | early) == 0) return;
     for (uint32_t n = 0; n < engines_->end(); ++n) {
         Port& port = engines_->row(n);
         if (port.busy && port.gang != 0) arbiter_->charge(port, now);
@@ -208,7 +208,7 @@ void Gangs::follow(Gang& gang, uint64_t now) {
         uint64_t leave = leaving;
         const auto enough = [&] { return leaves_room(waits, Beside::kAll, leave); };
         // REALTIME waits for nobody's slice.
-        const uint64_t may = of_waits.priority == ORR_PRIORITY_REALTIME ? over | others : over;
+        const uint64_t may = of_waits.priority == ORR_PRIORITY_REALTIME ? over | early : over;
         for (uint64_t rows = may & ~leaving; rows != 0; rows &= rows - 1) {
             const Gang& gang = rows_[lowest_bit(rows)];
             if (!(cross && gang.cards > 1) && enough()) continue;
