@@ -121,11 +121,8 @@ constexpr std::array kWakes = {
     Name{ORR_WAKE_CLOSED, "nobody being left who may signal"},
 };
 constexpr std::array kGangs = {
-    Name{ORR_GANG_JOINED, "joined"},
-    Name{ORR_GANG_HELD, "held"},
-    Name{ORR_GANG_GO, "go"},
-    Name{ORR_GANG_FAILED, "failed"},
-    Name{ORR_GANG_OFF, "off"},
+    Name{ORR_GANG_JOINED, "joined"}, Name{ORR_GANG_HELD, "held"}, Name{ORR_GANG_GO, "go"},
+    Name{ORR_GANG_FAILED, "failed"}, Name{ORR_GANG_OFF, "off"},
 };
 constexpr std::array kPreempts = {
     Name{SOC_PREEMPT_GROUP, "at the next work-group border"},

@@ -20,9 +20,9 @@ struct Suspended {
     uint8_t level;    // of its list
     uint8_t opcode;
     bool used;
-    bool first;  // a higher class took its place: before all others of its class
-    bool held;   // on no class's list: its context is over its quota, or its gang resumes as a whole
-    uint8_t gang;  // as Port::gang, of one that resumes as a whole; 0: by itself
+    bool first;       // a higher class took its place: before all others of its class
+    bool held;        // on no class's list: its context is over its quota, or its gang resumes as a whole
+    uint8_t gang;     // as Port::gang, of one that resumes as a whole; 0: by itself
     uint16_t groups;  // of a gang's, as Port::groups
     Queue* queue;
     uint64_t index;

@@ -87,8 +87,8 @@ uint32_t Scheduler::claimed(uint32_t kind) {
     return owned.of_process == 0 || owned.of_user < left;
 }
 
-// A gang's dispatches may own so many areas, and then be preempted. Never the last quarter, so that others find
-// theirs however many gangs are saved; nor more than a user may have in his class, unless he owns none.
+// A gang's dispatches may own so many areas, and then be preempted. Never the last quarter, so that others
+// find theirs however many gangs are saved; nor more than a user may have in his class, unless he owns none.
 bool Scheduler::areas_for_gang(const Queue& leader, uint32_t jobs) {
     const uint32_t most = areas_[kCoreKind], all = claimed(kCoreKind);
     if (leader.priority == ORR_PRIORITY_REALTIME || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return false;

@@ -481,12 +481,11 @@ void Scheduler::tell_item(Queue& queue, uint64_t index) {
     ++progress_;
     const uint64_t status = popped.status;
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
-    const bool saved =
-        status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea;
+    const bool saved = status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea;
     if (port.gang != 0 || gangs_.watches()) [[unlikely]]
-        gangs_.port_freed(port, saved                              ? Gangs::Left::kSaved
+        gangs_.port_freed(port, saved                             ? Gangs::Left::kSaved
                                 : wanted && status == ORR_DONE_OK ? Gangs::Left::kDone
-                                                                   : Gangs::Left::kFailed);
+                                                                  : Gangs::Left::kFailed);
     if (saved) {
         suspend(queue, port, popped.end - popped.start);
         return false;

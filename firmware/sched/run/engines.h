@@ -43,11 +43,11 @@ struct Port {
             uint8_t preempting;  // SOC_PREEMPT_*, 0: not
             bool timed_out;
             bool aborted;
-            bool boosted;          // has a slice by ORR_RULE_BOUND: `level` is above its queue's
-            uint8_t gang;          // of a gang: number of its record, plus one, with which it is preempted as a
-                                   // whole; kNoGangRow: it is not preempted; 0: of no gang
-            bool cross;            // of several cards
-            uint8_t area;          // save area; kNoArea: none
+            bool boosted;  // has a slice by ORR_RULE_BOUND: `level` is above its queue's
+            uint8_t gang;  // of a gang: number of its record, plus one, with which it is preempted as a
+                           // whole; kNoGangRow: it is not preempted; 0: of no gang
+            bool cross;    // of several cards
+            uint8_t area;  // save area; kNoArea: none
             bool not_preemptible;  // owns no area, and is not preempted
         };
     };

@@ -207,7 +207,8 @@ bool Gangs::cards_reached(Gang& gang, uint64_t step, uint32_t cards) {
         }
         const uint64_t late = entry_of(gang, kLate);
         // It has been there, and is at another round.
-        if (!bad && gang.started && value >= entry_of(gang, kRound) && (value & ORR_SEM_FAILED) == 0) continue;
+        if (!bad && gang.started && value >= entry_of(gang, kRound) && (value & ORR_SEM_FAILED) == 0)
+            continue;
         if (bad || value >= late) {
             // One that followed says `failed` too: the one that was late is the cause.
             for (uint32_t other = card + 1; !bad && value != late && other < gang.cards; ++other) {

@@ -15,10 +15,11 @@
 // keep others waiting, says `arrived` of the next attempt: then all give back what they have locked, and wait
 // for their turns again. A card that gives up says `failed`.
 //
-// What has started is preempted as a whole (gang_run.cc): a card that wants its ports for others says `arrived` of
-// the next attempt, and all save what they run. Then the gang waits for its turn as one that has not started, and
-// goes through the same steps; it resumes as it started, when all cards hold. A card on which all members have ended
-// says `done`, which is as good as any step of any attempt; one that cannot save its part lets it run, and answers.
+// What has started is preempted as a whole (gang_run.cc): a card that wants its ports for others says
+// `arrived` of the next attempt, and all save what they run. Then the gang waits for its turn as one that has
+// not started, and goes through the same steps; it resumes as it started, when all cards hold. A card on
+// which all members have ended says `done`, which is as good as any step of any attempt; one that cannot save
+// its part lets it run, and answers.
 #pragma once
 
 #include <orrery/fw/packet.h>
@@ -52,8 +53,8 @@ inline constexpr uint64_t kGangTurnPs = 5'000'000'000;
 // So long may those to whom it yields have nothing to do.
 inline constexpr uint64_t kGangGapPs = 1'000'000'000;
 inline constexpr uint64_t kGangPause = 20;  // times the hold
-// So long it runs before it leaves because a board says so: that may be a lie, and leaving and resuming takes the core
-// a twentieth of this.
+// So long it runs before it leaves because a board says so: that may be a lie, and leaving and resuming takes
+// the core a twentieth of this.
 inline constexpr uint64_t kGangFollowPs = 200'000'000;
 // So much of that is for nothing: most gangs hold ports for microseconds.
 inline constexpr uint64_t kGangFreeHoldPs = 1'000'000'000;
@@ -98,16 +99,16 @@ struct Gang {
     uint32_t cores;  // that its dispatches need
     uint16_t context;
     uint16_t card, cards;
-    uint16_t members;            // of this card, that have not ended
-    uint16_t running;            // of these, on ports
+    uint16_t members;  // of this card, that have not ended
+    uint16_t running;  // of these, on ports
     uint16_t attached, joined;
     uint16_t queue[ORR_GANG_MAX_MEMBERS];  // attached; those that have joined wait in Place::kGang
     GangStep step;
-    bool parked;     // queue[0] stands in the wait table for a value on the board
-    bool polls;      // it has started, and looks at the board itself
-    bool blocked;    // kWaits: by work that goes first; it looks again when something ends
-    bool crowded;    // kWaits: by other gangs
-    bool presses;    // kWaits: by gangs that can be preempted; those who come behind it do not start before it
+    bool parked;   // queue[0] stands in the wait table for a value on the board
+    bool polls;    // it has started, and looks at the board itself
+    bool blocked;  // kWaits: by work that goes first; it looks again when something ends
+    bool crowded;  // kWaits: by other gangs
+    bool presses;  // kWaits: by gangs that can be preempted; those who come behind it do not start before it
     bool told_held;  // in this attempt
     bool started;
     bool fixed;   // it owns no save areas, and is not preempted
@@ -242,8 +243,8 @@ class Gangs {
     PersistHeader* persist_;
     Arbiter* arbiter_;
     Gang rows_[kGangRows];
-    uint64_t used_;    // bit n: of row n
-    uint64_t cross_;   // the same, of gangs of several cards
+    uint64_t used_;   // bit n: of row n
+    uint64_t cross_;  // the same, of gangs of several cards
     GangDebt debts_[kGangUsers];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint64_t looked_;  // model time when the clock was looked at

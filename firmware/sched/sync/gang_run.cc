@@ -19,8 +19,8 @@ constexpr uint32_t kMostDoublings = 4;
 
 }  // namespace
 
-// A slice is long against what it costs: twenty times as long as cores have stood idle until the gang ran. One of
-// several cards, which hear of each other over links, has no less than a turn.
+// A slice is long against what it costs: twenty times as long as cores have stood idle until the gang ran.
+// One of several cards, which hear of each other over links, has no less than a turn.
 uint64_t Gangs::slice_of(const Gang& gang, uint64_t idle_ps) const {
     uint64_t slice = arbiter_->slice_ps(queues_[gang.queue[0]]);
     const uint64_t turn = kGangTurnPs << least(gang.attempt / kAttemptsOfSlice, kMostDoublings);
@@ -139,8 +139,8 @@ bool Gangs::lower_locked(const Gang& gang) {
     return true;
 }
 
-// A peer has begun a further attempt: this card's part leaves too. What cannot be saved is ready to resume, as it
-// has not stopped.
+// A peer has begun a further attempt: this card's part leaves too. What cannot be saved is ready to resume,
+// as it has not stopped.
 void Gangs::follow(Gang& gang, uint64_t now) {
     const uint64_t value = said_by_peers(gang, entry_of(gang, 0) + kAttempt, entry_of(gang, kDone) - 1);
     if (value == 0) return;
@@ -187,8 +187,8 @@ void Gangs::follow(Gang& gang, uint64_t now) {
     });
 }
 
-// Whose slice is over leaves if others have a right to what it has: a gang that waits for room, and work that would
-// go before it.
+// Whose slice is over leaves if others have a right to what it has: a gang that waits for room, and work that
+// would go before it.
 [[gnu::noinline]] void Gangs::press(uint64_t now) {
     uint64_t over = 0, early = 0, leaving = 0;
     each([&](Gang& gang) {

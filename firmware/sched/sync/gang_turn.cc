@@ -66,8 +66,8 @@ void Gangs::charge_lock(const Gang& gang, uint64_t now) {
     charge_hold(gang, now, gang.cards > 1 && gang.step != GangStep::kHolds ? had_lock : 0);
 }
 
-// A gang of another user wants the lock that this one has. `only_who_could`: and nothing else that runs is in its
-// way. `own_too`: or one of this user's that has started, for which others may wait as it is.
+// A gang of another user wants the lock that this one has. `only_who_could`: and nothing else that runs is in
+// its way. `own_too`: or one of this user's that has started, for which others may wait as it is.
 bool Gangs::others_wait(const Gang& gang, bool only_who_could, bool own_too) const {
     const uint64_t now = hal_->reg(SOC_TIME);
     for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
@@ -105,11 +105,10 @@ bool Gangs::its_turn(Gang& gang) {
     return !gang.blocked;
 }
 
-// Another one keeps its place before it: it waits for gangs that can be preempted, so it has room soon. And who
-// cannot be preempted does not start before another user's that waits for what it would go on with.
+// Another one keeps its place before it: it waits for gangs that can be preempted, so it has room soon. And
+// who cannot be preempted does not start before another user's that waits for what it would go on with.
 bool Gangs::preceded(const Gang& gang) const {
-    const bool fixed =
-        !gang.started && !arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
+    const bool fixed = !gang.started && !arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
     for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
         const Gang& other = rows_[lowest_bit(rows)];
         if (&other == &gang || other.step != GangStep::kWaits || other.parked || other.polls) continue;
@@ -155,8 +154,8 @@ bool Gangs::yields(Gang& gang, uint64_t now) {
     return now < gang.yields_until;
 }
 
-// Above zero: `a` goes before `b` by its class, as long as `b` has not waited until a lower class is due. Below: `b`
-// before `a`.
+// Above zero: `a` goes before `b` by its class, as long as `b` has not waited until a lower class is due.
+// Below: `b` before `a`.
 int Gangs::by_class(const Gang& a, const Gang& b) const {
     const Queue& of_a = queues_[a.queue[0]];
     const Queue& of_b = queues_[b.queue[0]];
@@ -164,16 +163,15 @@ int Gangs::by_class(const Gang& a, const Gang& b) const {
     if (of_a.priority < of_b.priority) return -by_class(b, a);
     if (of_a.priority == ORR_PRIORITY_REALTIME) return 1;
     const Policy& policy = arbiter_->policy();
-    const bool due =
-        b.step == GangStep::kWaits && hal_->reg(SOC_TIME) - b.waits_since >= policy.bound_ps;
+    const bool due = b.step == GangStep::kWaits && hal_->reg(SOC_TIME) - b.waits_since >= policy.bound_ps;
     // HIGH beyond its share is as NORMAL.
     const bool over = of_a.priority == ORR_PRIORITY_HIGH && of_b.priority == ORR_PRIORITY_NORMAL &&
                       tenants_->lead(of_a, of_b, kCoreKind) > policy.slice_ps;
     return due || over ? 0 : 1;
 }
 
-// Of two that wait for the lock: that of the higher class, else whose tenant has had less by a slice, else first
-// come, first served.
+// Of two that wait for the lock: that of the higher class, else whose tenant has had less by a slice, else
+// first come, first served.
 bool Gangs::precedes(const Gang& a, const Gang& b) const {
     if (const int first = by_class(a, b); first != 0) return first > 0;
     const Queue& of_a = queues_[a.queue[0]];

@@ -25,7 +25,8 @@ class GangsLeave : public TwoCards {
         FakeSoc& soc = cards[card]->soc;
         for (const std::uint32_t port : soc.busy_ports()) {
             auto& engine = soc.engines[port];
-            engine.active = engine.as<orr_desc_kernel>().entry == 0x9000 ? 8 : engine.as<orr_desc_kernel>().grid_x;
+            engine.active =
+                engine.as<orr_desc_kernel>().entry == 0x9000 ? 8 : engine.as<orr_desc_kernel>().grid_x;
             engine.used = engine.active * (soc.time - engine.start_ps);
         }
     }
@@ -195,7 +196,8 @@ TEST_F(GangsLeave, ASilentCardIsWaitedForSixteenLimits) {
     flights.clear();
 }
 
-// Whatever the board says while a part is being saved, it is first saved, and then resumes or ends as a whole.
+// Whatever the board says while a part is being saved, it is first saved, and then resumes or ends as a
+// whole.
 TEST(GangThatIsSaved, LeavesItsPortsFirst) {
     for (const bool fails : {false, true}) {
         FakeSoc::Config config = chip();
@@ -211,7 +213,8 @@ TEST(GangThatIsSaved, LeavesItsPortsFirst) {
             card.soc.poke(kSharedMemory + 0x1000 + 16);
             card.run();
         };
-        ProcessQueue queues[] = {card.create_queue(20, 1, 16, kLongUs), card.create_queue(21, 1, 16, kLongUs)};
+        ProcessQueue queues[] = {card.create_queue(20, 1, 16, kLongUs),
+                                 card.create_queue(21, 1, 16, kLongUs)};
         card.set_shared(0x1000 + 16, said(1, 3));
         for (ProcessQueue& queue : queues)
             card.submit(queue, {gang(2, 1, 0, 2), resident(4)});
@@ -239,7 +242,8 @@ TEST(GangThatIsSaved, LeavesItsPortsFirst) {
     }
 }
 
-// A board that says of attempts what is not so: the liar's gang stops and goes; whoever else is there has his part.
+// A board that says of attempts what is not so: the liar's gang stops and goes; whoever else is there has his
+// part.
 TEST_F(GangsLeave, LiesCostTheLiarAlone) {
     Bench& card = *cards[0];
     launch();

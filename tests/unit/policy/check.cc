@@ -208,8 +208,8 @@ class Checker {
         GangState* const gang = gang_of(one);
         if (gang == nullptr) return;
         if (!gang->resuming && gang->saved + gang->ended != gang->members)
-            return wrong(fmt::format("{}/{} resumes when {} of the {} members of its gang are saved", one.queue,
-                                     one.index, gang->saved, gang->members));
+            return wrong(fmt::format("{}/{} resumes when {} of the {} members of its gang are saved",
+                                     one.queue, one.index, gang->saved, gang->members));
         gang->resuming = --gang->saved != 0;
         if (!gang->resuming) ++verdict_.gangs_resumed;
     }

@@ -1,5 +1,5 @@
-// Gangs beside each other and beside other work, on real cards with the real image: none keeps others out, whatever
-// its kernels take, and none is kept out. All in model time.
+// Gangs beside each other and beside other work, on real cards with the real image: none keeps others out,
+// whatever its kernels take, and none is kept out. All in model time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,9 +82,8 @@ class Gangs : public testing::Test {
             EXPECT_EQ(queue.error, ORR_QERR_NONE) << queue.name << ", detail " << queue.error_detail;
     }
     const JobResult& job(std::uint32_t queue, std::uint64_t index) const {
-        return *std::ranges::find_if(result.jobs, [&](const JobResult& one) {
-            return one.queue == queue && one.index == index;
-        });
+        return *std::ranges::find_if(
+            result.jobs, [&](const JobResult& one) { return one.queue == queue && one.index == index; });
     }
     // From the launch to the start.
     Ps waited(std::uint32_t queue) const {
@@ -182,7 +181,8 @@ TEST_F(GangsOverCards, OfTwoUsersShareTheTime) {
     launch(b, 20 * kUs, kCores, 400 * kMs);
     run_until(100 * kMs);
     for (const std::uint32_t one : {a[0], a[1], b[0], b[1]})
-        EXPECT_GT(static_cast<double>(result.queues[one].vector_ps) / static_cast<double>(100 * kMs * kCores), 0.4)
+        EXPECT_GT(static_cast<double>(result.queues[one].vector_ps) / static_cast<double>(100 * kMs * kCores),
+                  0.4)
             << made.queues[one].name;
 }
 
@@ -194,12 +194,13 @@ TEST_F(GangsOverCards, ShareTheTimeOfEachCard) {
     launch({d}, 5 * kMs, kCores, 400 * kMs);
     run_until(200 * kMs);
     for (const std::uint32_t one : {a, b, c, d})
-        EXPECT_GT(static_cast<double>(result.queues[one].vector_ps) / static_cast<double>(200 * kMs * kCores), 0.3)
+        EXPECT_GT(static_cast<double>(result.queues[one].vector_ps) / static_cast<double>(200 * kMs * kCores),
+                  0.3)
             << made.queues[one].name;
 }
 
-// Gangs of one card and of both, of all sizes and lengths, beside kernels of all classes, with many save areas and with
-// few: all come to an end.
+// Gangs of one card and of both, of all sizes and lengths, beside kernels of all classes, with many save
+// areas and with few: all come to an end.
 TEST_F(GangsOverCards, OfAllKindsEnd) {
     std::uint64_t preempted = 0;
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
@@ -210,17 +211,20 @@ TEST_F(GangsOverCards, OfAllKindsEnd) {
             return static_cast<std::uint32_t>(low + random() % (high - low + 1));
         };
         for (std::uint32_t n = pick(3, 6); n > 0; --n) {
-            const std::uint32_t user = pick(1, 3), where = pick(0, 3), members = pick(1, 2), level = pick(0, 2);
+            const std::uint32_t user = pick(1, 3), where = pick(0, 3), members = pick(1, 2),
+                                level = pick(0, 2);
             std::vector<std::uint32_t> queues;
             for (std::uint32_t card = 0; card < 2; ++card) {
                 for (std::uint32_t m = 0; m < members && (where == card || where >= 2); ++m)
                     queues.push_back(queue(user, card, level));
             }
-            launch(queues, pick(10, 3'000) * kUs, pick(1, kCores / members), pick(100, 8'000) * kUs, pick(1, 3));
+            launch(queues, pick(10, 3'000) * kUs, pick(1, kCores / members), pick(100, 8'000) * kUs,
+                   pick(1, 3));
         }
         for (std::uint32_t n = pick(0, 4); n > 0; --n)
-            made.submits.push_back({pick(10, 9'000) * kUs, queue(pick(1, 3), pick(0, 1), pick(0, 3)),
-                                    std::vector<Job>(pick(1, 4), kernel(pick(1, 12), pick(10'000, 2'000'000)))});
+            made.submits.push_back(
+                {pick(10, 9'000) * kUs, queue(pick(1, 3), pick(0, 1), pick(0, 3)),
+                 std::vector<Job>(pick(1, 4), kernel(pick(1, 12), pick(10'000, 2'000'000)))});
         run_until(400 * kMs);
         EXPECT_TRUE(result.done) << "seed " << seed << "\n" << made.to_toml();
         for (const JobResult& one : result.jobs)

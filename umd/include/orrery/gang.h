@@ -41,8 +41,8 @@ extern "C" {
  * other work waited for them, launches of its user pause on that device for twenty times as long, also if it
  * started in the end. A call that fails starts nothing. If a part's stream stops while the call gives the
  * parts, the streams of those before it, which had theirs, stop too, with that cause; for any other failure
- * all streams go on. Once it runs the launch is preempted as a whole, if at all: its parts stop together, and go
- * on together, so they may wait for each other by spinning. It is no part of a graph. flags: 0.
+ * all streams go on. Once it runs the launch is preempted as a whole, if at all: its parts stop together, and
+ * go on together, so they may wait for each other by spinning. It is no part of a graph. flags: 0.
  */
 ORR_API orrError_t orrLaunchGang(const orrLaunchParams* const* parts, size_t count, unsigned flags);
 
