@@ -6,6 +6,7 @@
 
 #include "umd/api/guard.h"
 #include "umd/api/structs.h"
+#include "umd/runtime/clock_offset.h"
 
 using namespace orrery::umd;
 
@@ -53,6 +54,15 @@ orrLinkState link_state_of(std::uint32_t hardware) {
         default:
             return orrLinkStateUnknown;
     }
+}
+
+Status check_joined(Runtime& runtime, int device, int peer) {
+    if (peer == device) return fail(orrErrorInvalidDevice, "device {} is no peer of itself", device);
+    ORR_TRY(linked, runtime.linked(device, peer));
+    if (*linked) return {};
+    return fail(orrErrorPeerAccess,
+                "no way over links that are up joins device {} and device {}: orrery-smi shows the links",
+                device, peer);
 }
 
 // Of major << 16 | minor.
@@ -190,14 +200,7 @@ orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(known, check_flags(flags, 0, "orrDeviceEnablePeerAccess"));
         const int device = current_device();
-        if (peer == device) return fail(orrErrorInvalidDevice, "device {} is no peer of itself", device);
-        ORR_TRY(linked, runtime.linked(device, peer));
-        if (!*linked) {
-            return fail(
-                orrErrorPeerAccess,
-                "no way over links that are up joins device {} and device {}: orrery-smi shows the links",
-                device, peer);
-        }
+        ORR_TRY(joined, check_joined(runtime, device, peer));
         ORR_TRY(own, runtime.context(device));
         ORR_TRY(other, runtime.context(peer));
         // Before buffers take all grants of the link: what says that copies have arrived there.
@@ -206,6 +209,22 @@ orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
         ORR_TRY(enabled, runtime.memory().enable_peer(device, peer));
         (*own)->add_peer(**other);
         return {};
+    });
+}
+
+orrError_t orrDeviceGetClockOffset(orrClockOffset* offset, int device, int reference) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(good, check_result_struct(offset, "orrClockOffset"));
+        ORR_TRY(joined, check_joined(runtime, device, reference));
+        ORR_TRY(own, runtime.context(device));
+        ORR_TRY(other, runtime.context(reference));
+        ORR_TRY(measured, measure_clock_offset(**own, **other));
+        orrClockOffset told{};
+        told.offset_ps = measured->offset_ps;
+        told.error_ps = measured->error_ps;
+        told.device_ps = measured->device_ps;
+        told.worst_ps = measured->worst_ps;
+        return write_struct(offset, told, "orrClockOffset");
     });
 }
 

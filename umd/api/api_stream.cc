@@ -192,7 +192,8 @@ orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end
         ORR_TRY(to, times_of(runtime, end));
         if (from->device != to->device) {
             return fail(orrErrorInvalidValue,
-                        "the records are on devices {} and {}, whose model clocks are not the same",
+                        "the records are on devices {0} and {1}, whose clocks are not the same: "
+                        "orrDeviceGetClockOffset(&offset, {1}, {0}) says how far they are apart now",
                         from->device, to->device);
         }
         *ns = static_cast<double>(static_cast<std::int64_t>(to->model_ps - from->model_ps)) / 1000.0;

@@ -525,7 +525,7 @@ bool FakeCard::execute(Queue& queue, const orr_packet& packet, std::uint64_t) {
             const auto p = std::bit_cast<orr_packet_timestamp>(packet);
             auto* word = translate(p.dst, 8, ORR_BIND_WRITE, &fault);
             if (word == nullptr || p.dst % 8 != 0) return failed(ORR_QERR_FAULT, p.dst, fault);
-            atomic(word).store(model_ps_, std::memory_order_release);
+            atomic(word).store(clock ? clock() : model_ps_, std::memory_order_release);
             return true;
         }
         case ORR_PKT_GANG:

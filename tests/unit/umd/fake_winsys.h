@@ -87,6 +87,8 @@ class FakeCard {
     // --- for tests ---
     // Runs on the card's thread in place of kernels.
     std::function<FakeOutcome(FakeCard&, const FakeDispatch&)> on_dispatch;
+    // What its time stamps are; null: its model time, which what it hears of others moves.
+    std::function<std::uint64_t()> clock;
     // Memory as the card sees it; null if not mapped so.
     std::byte* translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access, std::uint64_t* fault);
     // When this returns, nothing more is executed.

@@ -102,6 +102,29 @@ ORR_API orrError_t orrDeviceCanAccessPeer(int* can, int device, int peer);
  * devices do that, also of later allocations. flags: 0. */
 ORR_API orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags);
 
+/** How far the clock of a device was from a reference's, the clock of another device. */
+typedef struct orrClockOffset {
+    size_t size;        /**< see ORR_INIT */
+    int64_t offset_ps;  /**< the device's clock minus the reference's */
+    uint64_t error_ps;  /**< the truth was in offset_ps - error_ps .. offset_ps + error_ps: always */
+    uint64_t device_ps; /**< when that was so, by the device's clock */
+    uint64_t worst_ps;  /**< the error of the exchange that took the most time: a clock jumped, or a card was
+                           busy, if it is much more */
+} orrClockOffset;
+/**
+ * Measures it, in eight exchanges of signals over links, of which the one that took the least time counts.
+ * Clocks are those of orrEventGetModelTime. error_ps is half of the time from the reference's signal to the
+ * answer; it rests on nothing but that clocks do not go back, so also unlike ways, and cards that were busy,
+ * are in it. Clocks of cards that do not keep step jump (docs/links.md): what was measured holds for
+ * device_ps, and says nothing of how the clocks went on. Compare two measurements around what matters.
+ *
+ * It takes a queue of normal priority of each card, no engine, and some microseconds. As any signal does, it
+ * takes a card that is idle and behind ahead to the time of what it hears. orrErrorInvalidDevice: one device
+ * with itself; orrErrorPeerAccess: no way over links that are up, or one went down meanwhile;
+ * orrErrorDeviceLost; orrErrorTimeout: not done after 10 s of the host's time. Thread safe.
+ */
+ORR_API orrError_t orrDeviceGetClockOffset(orrClockOffset* offset, int device, int reference);
+
 /** Names a counter of a device. What it counts never changes; 0 is none. */
 typedef uint32_t orrCounter_t;
 

@@ -114,6 +114,8 @@ ORR_API orrError_t orrStreamWaitEvent(orrStream_t stream, orrEvent_t event, cons
  * run if all work between them, and the records, were queued before any of it could begin, as behind a wait
  * for one semaphore, and the card's caches have the same in them; else it also depends on when the host's
  * doorbells arrive, for a launch of microseconds by some tenths.
+ * Of records on two devices: orrErrorInvalidValue. What their clocks were apart then nobody knows later;
+ * orrDeviceGetClockOffset before and after, and orrEventGetModelTime, say how well they can be compared.
  */
 ORR_API orrError_t orrEventElapsedModelTime(double* ns, orrEvent_t start, orrEvent_t end);
 /**
