@@ -115,8 +115,9 @@ typedef struct orrClockOffset {
  * Measures it, in eight exchanges of signals over links, of which the one that took the least time counts.
  * Clocks are those of orrEventGetModelTime. error_ps is half of the time from the reference's signal to the
  * answer; it rests on nothing but that clocks do not go back, so also unlike ways, and cards that were busy,
- * are in it. Clocks of cards that do not keep step jump (docs/links.md): what was measured holds for
- * device_ps, and says nothing of how the clocks went on. Compare two measurements around what matters.
+ * are in it. An event that led to another over links has the earlier time without any correction; this is for
+ * those that did not. Clocks of cards that do not keep step jump: the answer holds for device_ps, and says
+ * nothing of how they went on. docs/synchronisation.md has the whole of it.
  *
  * It takes a queue of normal priority of each card, no engine, and some microseconds. As any signal does, it
  * takes a card that is idle and behind ahead to the time of what it hears. orrErrorInvalidDevice: one device
