@@ -52,7 +52,7 @@ class CarriedSymbols : public ::testing::Test {
 TEST_F(CarriedSymbols, ComeWithTheRecordingAndNeedNoSourceTree) {
     ASSERT_FALSE(built_.empty()) << "the firmware's build makes them";
     ASSERT_NO_FATAL_FAILURE(record(built_));
-    EXPECT_LT(std::filesystem::file_size(file_), 450u << 10);
+    EXPECT_LT(std::filesystem::file_size(file_), 512u << 10);
     const auto debugger = open(file_);
     ASSERT_TRUE(debugger) << problem_;
     EXPECT_EQ(debugger->program().name(), "in the recording");
