@@ -508,14 +508,10 @@ void Gangs::serve(bool more) {
         grants_ = false;
         arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
     }
-    if (locked_by_ != nullptr) {
-        if (locked_by_->step == GangStep::kHolds || locked_by_->polls) advance(*locked_by_);
-        set_alarm(hal_->reg(SOC_TIME));
-        if (locked_by_ != nullptr) return;
-    }
-    // Each once, until one has the lock.
-    uint64_t tried = 0;
-    while (locked_by_ == nullptr) {
+    if (locked_by_ != nullptr && (locked_by_->step == GangStep::kHolds || locked_by_->polls))
+        advance(*locked_by_);
+    // Each once, also while one has the lock: what runs may have to leave for the others.
+    for (uint64_t tried = 0;;) {
         Gang* next = nullptr;
         each([&](Gang& gang) {
             if (gang.step != GangStep::kWaits || gang.parked || (tried & bit_of(gang)) != 0) return;
@@ -525,7 +521,9 @@ void Gangs::serve(bool more) {
         tried |= bit_of(*next);
         advance(*next);
     }
-    press(hal_->reg(SOC_TIME));
+    // Who holds the ports starts in a moment.
+    if (locked_by_ == nullptr || locked_by_->step == GangStep::kLocked)
+        press(hal_->reg(SOC_TIME));
     set_alarm(hal_->reg(SOC_TIME));
 }
 

@@ -91,7 +91,7 @@ bool Gangs::its_turn(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint64_t pause = pause_of(gang);
     if (gang.not_before + kFreePs < pause) gang.not_before = pause - kFreePs;
-    gang.blocked = gang.crowded = gang.presses = gang.polls = false;
+    gang.blocked = gang.crowded = gang.presses = false;
     if (gang.not_before > now) return false;
     if (contexts_[gang.context].throttled) {
         gang.blocked = true;
@@ -99,7 +99,9 @@ bool Gangs::its_turn(Gang& gang) {
     }
     gang.crowded = !leaves_room(gang) && leaves_room(gang, Beside::kNone);
     gang.presses = gang.crowded && leaves_room(gang, Beside::kFixed) && lower_locked(gang);
-    if (locked_by_ != nullptr || (gang.cards > 1 && cross_jobs_ != 0)) return false;
+    if (locked_by_ != nullptr) return false;
+    gang.polls = false;
+    if (gang.cards > 1 && cross_jobs_ != 0) return false;
     gang.blocked = preceded(gang) || !leaves_room(gang) || yields(gang, now);
     watches_ |= gang.blocked;
     return !gang.blocked;

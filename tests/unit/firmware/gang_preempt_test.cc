@@ -73,6 +73,13 @@ class GangsLeave : public TwoCards {
         EXPECT_EQ(running_of(0, kOther), 1u);
         EXPECT_EQ(running_of(0, 0x1000) + running_of(1, 0x1000), 0u);
     }
+    void SetUpAgain() {
+        cards.clear();
+        own.clear();
+        for (auto& of_card : queues)
+            of_card.clear();
+        TwoCards::SetUp();
+    }
     std::vector<ProcessQueue> own;
 };
 
@@ -306,6 +313,46 @@ TEST_F(GangsLeave, CardsMayDifferInWhatTheyCanSave) {
     deliver();
     for (const std::uint32_t c : {0u, 1u})
         EXPECT_EQ(cards[c]->status(20).completed, 3u);
+}
+
+// A gang has locked the card and waits for its other one: what runs leaves for others all the same.
+TEST_F(GangsLeave, WhileAnotherHasTheLock) {
+    for (const bool for_gang : {true, false}) {
+        SCOPED_TRACE(for_gang ? "a gang waits" : "kernels wait");
+        SetUpAgain();
+        Bench& card = *cards[0];
+        card.create_context(3, 3, 3);
+        ProcessQueue runs = make(0, 30, 2);
+        card.submit(runs, {gang(1, 1, 0, 1, kBoard + 0x400), resident(7, kOther)});
+        ASSERT_EQ(running_of(0, kOther), 1u);
+        card.set_shared(0x1000 + 16, said(1, 1));  // card 1 has arrived, and never locks
+        ProcessQueue locks = make(0, 20, 1);
+        card.submit(locks, {gang(1, 1, 0, 2), resident(1)});
+        EXPECT_EQ(running_of(0, 0x1000), 0u);
+        std::vector<ProcessQueue> others;
+        if (for_gang) {
+            others.push_back(make(0, 40, 3));
+            card.submit(others.back(), {gang(1, 1, 0, 1, kBoard + 0x600), resident(8)});
+        } else {
+            for (std::uint32_t n = 0; n < 4; ++n) {
+                others.push_back(make(0, 40 + n, n < 3 ? 3 : 1));
+                orr_packet_dispatch small = dispatch_of(0x9100);
+                small.grid_x = small.grid_y = small.grid_z = 1;
+                card.submit(others.back(), {as_packet(small)});
+            }
+        }
+        bool left = false;
+        for (int ms = 0; ms < 20 && !left; ++ms) {
+            work(0);
+            pass_time(0, 1'000);
+            left = running_of(0, kOther) == 0;
+        }
+        EXPECT_TRUE(left);
+        flights.clear();
+        for (const std::uint32_t number : {20u, 30u})
+            EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {number}).status, ORR_STATUS_OK);
+        flights.clear();
+    }
 }
 
 // However many gangs there are, a newcomer finds an area, and those that are saved resume and end.

@@ -256,9 +256,9 @@ TEST_F(GangsTurn, WhoFollowsPaysForTheTurnThatItHad) {
     }
 }
 
-// Who waits for the lock behind a gang that runs here could not start: nobody gives up the lock for him,
-// until he could.
-TEST_F(GangsTurn, TheLockIsNotGivenUpForWhoCouldNotHaveIt) {
+// Who waits for the lock behind a gang that runs here, and is not preempted, could not start: nobody gives up
+// the lock for him, until he could.
+TEST_F(GangsTurnWithoutAreas, TheLockIsNotGivenUpForWhoCouldNotHaveIt) {
     Bench& card = *cards[0];
     ProcessQueue small = make(0, 21, 2);
     card.submit(small, {gang(1, 1, 0, 1, kBoard + 0x400), resident(1, 0xa000)});
