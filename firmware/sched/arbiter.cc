@@ -96,7 +96,7 @@ void Arbiter::preempt_gang(uint8_t gang, uint64_t now) {
     scheduler_->gangs_.preempt(gang, ORR_TRACE_NONE, now);
 }
 
-bool Arbiter::areas_for_gang(const Queue& leader, uint32_t jobs) {
+GangAreas Arbiter::areas_for_gang(const Queue& leader, uint32_t jobs) {
     return scheduler_->areas_for_gang(leader, jobs);
 }
 

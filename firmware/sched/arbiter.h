@@ -22,6 +22,14 @@ struct Precedence {
     uint64_t lead_ps;  // by which the gang's tenant has had more than the one of these who has had least
 };
 
+// Save areas for all dispatches of a gang.
+enum class GangAreas : uint8_t {
+    kNow,
+    kUserHas,     // when jobs of its user have ended
+    kOthersHave,  // when those of others have: its user owns none
+    kNever,       // there are too few on this card, or nothing is preempted
+};
+
 class Arbiter {
   public:
     // Call once before all else.
@@ -55,8 +63,8 @@ class Arbiter {
     void preempt(Port& port, uint32_t for_queue, uint64_t now);
     // The same for all of a gang; `gang`: as Port::gang.
     void preempt_gang(uint8_t gang, uint64_t now);
-    // So many dispatches of a gang of the queue's may own save areas (areas.cc).
-    bool areas_for_gang(const Queue& leader, uint32_t jobs);
+    // Whether so many dispatches of a gang of the queue's may own save areas (areas.cc).
+    GangAreas areas_for_gang(const Queue& leader, uint32_t jobs);
     // Resumes a saved dispatch of the gang on a free port. Null: there is none left.
     Queue* resume_member(uint8_t gang, Port& port, uint64_t now);
     // Takes a dispatch out of the gang, whether it runs or is saved. `queue` is null: there is none left.

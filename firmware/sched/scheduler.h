@@ -262,7 +262,7 @@ class Scheduler {
         uint32_t of_user, of_process;
     };
     Owned owned_by(const Queue& queue, uint32_t kind);
-    bool areas_for_gang(const Queue& leader, uint32_t jobs);
+    GangAreas areas_for_gang(const Queue& leader, uint32_t jobs);
     void claim_area(Port& port);
     void count_areas();
     void park_for_area(Queue& queue, uint32_t kind);

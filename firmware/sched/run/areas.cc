@@ -87,14 +87,18 @@ uint32_t Scheduler::claimed(uint32_t kind) {
     return owned.of_process == 0 || owned.of_user < left;
 }
 
-// A gang's dispatches may own so many areas, and then be preempted. Never the last quarter, so that others
-// find theirs however many gangs are saved; nor more than a user may have in his class, unless he owns none.
-bool Scheduler::areas_for_gang(const Queue& leader, uint32_t jobs) {
+// Whether a gang's dispatches may own so many areas, and then be preempted. Never the last quarter, so that
+// others find theirs however many gangs are saved; nor more than a user may have in his class, unless he owns
+// none.
+GangAreas Scheduler::areas_for_gang(const Queue& leader, uint32_t jobs) {
     const uint32_t most = areas_[kCoreKind], all = claimed(kCoreKind);
-    if (leader.priority == ORR_PRIORITY_REALTIME || policy_.has(ORR_POLICY_F_NO_PREEMPTION)) return false;
-    if (all + jobs > most || (most - all - jobs) * 4 < most) return false;
+    if (leader.priority == ORR_PRIORITY_REALTIME || policy_.has(ORR_POLICY_F_NO_PREEMPTION) || jobs > most ||
+        (most - jobs) * 4 < most)
+        return GangAreas::kNever;
     const Owned owned = owned_by(leader, kCoreKind);
-    return owned.of_user == 0 || owned.of_user + jobs <= most - all;
+    const bool left = all + jobs <= most && (most - all - jobs) * 4 >= most;
+    if (left && (owned.of_user == 0 || owned.of_user + jobs <= most - all)) return GangAreas::kNow;
+    return owned.of_user == 0 ? GangAreas::kOthersHave : GangAreas::kUserHas;
 }
 
 // A job has just started on the port: of REALTIME, perhaps one too many; or of a kind that has no areas.

@@ -292,8 +292,8 @@ void Gangs::advance(Gang& gang) {
         worked_ = 0 - core_time();
     }
     if (gang.step == GangStep::kHolds) {
-        if (!gang.told_held && !leaves_room(gang)) {
-            // REALTIME has come since.
+        if (!gang.told_held && (!leaves_room(gang) || lacks_areas(gang))) {
+            // REALTIME has come since, or others have started jobs.
             try_again(gang, hal_->reg(SOC_TIME));
             return;
         }
@@ -327,7 +327,8 @@ void Gangs::start(Gang& gang) {
     locked_by_ = nullptr;
     due_ = true;
     // One that is not preempted has a record only if others may ask it to leave.
-    if (!gang.started) gang.fixed = !arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
+    if (!gang.started)
+        gang.fixed = arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members) != GangAreas::kNow;
     const uint8_t number = gang.fixed && gang.cards == 1 ? kNoGangRow : number_of(gang);
     gang.running = 0;
     for (uint32_t n = 0; n < gang.members; ++n) {

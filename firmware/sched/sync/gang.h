@@ -111,7 +111,7 @@ struct Gang {
     bool presses;  // kWaits: by gangs that can be preempted; those who come behind it do not start before it
     bool told_held;  // in this attempt
     bool started;
-    bool fixed;   // it owns no save areas, and is not preempted
+    bool fixed;   // it has started, owns no save areas, and is not preempted
     bool broken;  // a member has failed after the start
 };
 
@@ -189,6 +189,7 @@ class Gangs {
     enum class Beside : uint8_t { kAll, kFixed, kNone };
     bool leaves_room(const Gang& gang, Beside beside = Beside::kAll, uint64_t without = 0) const;
     bool preceded(const Gang& gang) const;
+    bool lacks_areas(const Gang& gang) const;
     void begin_turn(Gang& gang, uint64_t now) const;
     bool make_room(const Gang& gang);
     void start(Gang& gang);

@@ -93,8 +93,8 @@ bool Gangs::its_turn(Gang& gang) {
     if (gang.not_before + kFreePs < pause) gang.not_before = pause - kFreePs;
     gang.blocked = gang.crowded = gang.presses = false;
     if (gang.not_before > now) return false;
-    if (contexts_[gang.context].throttled) {
-        gang.blocked = true;
+    if (contexts_[gang.context].throttled || lacks_areas(gang)) {
+        gang.blocked = watches_ = true;
         return false;
     }
     gang.crowded = !leaves_room(gang) && leaves_room(gang, Beside::kNone);
@@ -107,10 +107,21 @@ bool Gangs::its_turn(Gang& gang) {
     return !gang.blocked;
 }
 
+// It would not be preempted now, but could be later: it waits for that, as other jobs do for an area. If its
+// user owns none, others may be so many that none is ever left for it: not longer than for its turn.
+bool Gangs::lacks_areas(const Gang& gang) const {
+    if (gang.started) return false;
+    const GangAreas areas = arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
+    return areas == GangAreas::kUserHas ||
+           (areas == GangAreas::kOthersHave &&
+            hal_->reg(SOC_TIME) - gang.waits_since < ORR_GANG_LIMITS * gang.limit_ps);
+}
+
 // Another one keeps its place before it: it waits for gangs that can be preempted, so it has room soon. And
 // who cannot be preempted does not start before another user's that waits for what it would go on with.
 bool Gangs::preceded(const Gang& gang) const {
-    const bool fixed = !gang.started && !arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
+    const bool fixed =
+        !gang.started && arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members) != GangAreas::kNow;
     for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
         const Gang& other = rows_[lowest_bit(rows)];
         if (&other == &gang || other.step != GangStep::kWaits || other.parked || other.polls) continue;

@@ -12,7 +12,7 @@ namespace {
 class GangTest : public testing::Test {
   protected:
     void SetUp() override {
-        give_areas(bench);
+        give_areas(bench, areas_);
         ASSERT_TRUE(bench.boot());
         bench.create_context(1, 0);
         bench.create_context(2, 1);
@@ -82,10 +82,19 @@ class GangTest : public testing::Test {
         config.preempt_at_once = preempts;
         return config;
     }
-    explicit GangTest(bool preempts_at_once = true) : bench(at_once(preempts_at_once)) {}
+    explicit GangTest(bool preempts_at_once = true, std::uint64_t areas = 8)
+        : bench(at_once(preempts_at_once)), areas_(areas) {}
 
     Bench bench;
     std::vector<ProcessQueue> queues;
+
+  private:
+    std::uint64_t areas_;
+};
+
+class GangTestWithManyAreas : public GangTest {
+  protected:
+    GangTestWithManyAreas() : GangTest(true, 16) {}
 };
 
 // What runs does not stop because it is asked to.
@@ -140,7 +149,7 @@ TEST_F(GangTest, ABoardIsUsedAgainWithTheNextRound) {
     EXPECT_EQ(bench.status(0).completed, 10u);
 }
 
-TEST_F(GangTest, WaitsUntilAllItsPortsAreFree) {
+TEST_F(GangTestWithManyAreas, WaitsUntilAllItsPortsAreFree) {
     bench.submit(queues[5], {dispatch(0x9000), dispatch(0x9100), dispatch(0x9200)});
     ASSERT_EQ(running(bench), 3u);
     bench.submit(queues[0], {gang(2), resident(2)});
@@ -155,6 +164,21 @@ TEST_F(GangTest, WaitsUntilAllItsPortsAreFree) {
     EXPECT_EQ(running(bench), 4u);
     finish_all();
     for (const std::uint32_t n : {0u, 1u, 5u, 6u})
+        EXPECT_EQ(bench.status(n).completed, queues[n].producer) << "queue " << n;
+}
+
+// So that it can be preempted. The user owns what is left: he waits, as with any other job.
+TEST_F(GangTest, WaitsUntilItMayOwnItsAreas) {
+    bench.submit(queues[5], {dispatch(0x9000), dispatch(0x9100), dispatch(0x9200)});
+    ASSERT_EQ(running(bench), 3u);
+    bench.submit(queues[0], {gang(2), resident(2)});
+    bench.submit(queues[1], {gang(2), resident(2)});
+    EXPECT_EQ(running(bench), 3u);
+    bench.soc.finish(2);
+    bench.run();
+    EXPECT_EQ(running(bench), 4u);
+    finish_all();
+    for (const std::uint32_t n : {0u, 1u, 5u})
         EXPECT_EQ(bench.status(n).completed, queues[n].producer) << "queue " << n;
 }
 

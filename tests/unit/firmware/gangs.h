@@ -35,8 +35,8 @@ inline FakeSoc::Config chip() {
     return config;
 }
 
-inline void give_areas(Bench& bench) {
-    bench.soc.set_host(kBlock + offsetof(orr_boot_block, save_areas), std::uint64_t{8} << 32);
+inline void give_areas(Bench& bench, std::uint64_t areas = 8) {
+    bench.soc.set_host(kBlock + offsetof(orr_boot_block, save_areas), areas << 32);
     bench.soc.set_host(kBlock + offsetof(orr_boot_block, save_base), 0x900000);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <orrery/fw/packet.h>
 #include <orrery/fw/queue.h>
 
 #include "tests/unit/scenario/jobs.h"
@@ -72,14 +73,21 @@ class Gangs : public testing::Test {
             made.submits.push_back(submit);
         }
     }
-    void run_until(Ps until) {
+    // `most`: so many gangs find no place, as others wait.
+    void run_until(Ps until, std::uint32_t most = 0) {
         made.until = until;
         ASSERT_EQ(made.check(), "");
         auto ran = scenario::run(made, {});
         ASSERT_TRUE(ran) << ran.error();
         result = *std::move(ran);
-        for (const QueueResult& queue : result.queues)
-            EXPECT_EQ(queue.error, ORR_QERR_NONE) << queue.name << ", detail " << queue.error_detail;
+        std::uint32_t without_place = 0;
+        for (const QueueResult& queue : result.queues) {
+            if (queue.error == ORR_QERR_GANG && queue.error_detail == ORR_GANG_NO_PLACE)
+                ++without_place;
+            else
+                EXPECT_EQ(queue.error, ORR_QERR_NONE) << queue.name << ", detail " << queue.error_detail;
+        }
+        EXPECT_LE(without_place, most);
     }
     const JobResult& job(std::uint32_t queue, std::uint64_t index) const {
         return *std::ranges::find_if(
@@ -124,6 +132,29 @@ TEST_F(Gangs, DoNotKeepRealtimeOut) {
     const JobResult& one = job(realtime, 0);
     ASSERT_NE(one.finished, kUnknown);
     EXPECT_LT(one.started - one.submitted, 20 * kUs);
+}
+
+// Nor do more of one user's than may be saved, each of which goes before those that are: they wait for areas.
+TEST_F(Gangs, OfOneUserDoNotBecomeSuchAsAreNeverPreempted) {
+    made.save_areas = 16;
+    for (std::uint64_t n = 0; n < 24; ++n)
+        launch({queue(1)}, 10 * kUs + n * 2 * kMs, kCores, 400 * kMs);
+    const std::uint32_t other = queue(2), realtime = queue(3, 0, ORR_PRIORITY_REALTIME);
+    made.submits.push_back({20 * kUs, other, std::vector<Job>(2000, kernel(kCores, 100'000))});
+    for (std::uint64_t n = 0; n < 10; ++n)
+        made.submits.push_back({(15 + 13 * n) * kMs, realtime, {kernel(1, 10'000)}});
+    run_until(150 * kMs, 24);
+    for (std::uint64_t n = 0; n < 10; ++n) {
+        const JobResult& one = job(realtime, n);
+        ASSERT_NE(one.started, kUnknown) << n;
+        EXPECT_LT(one.started - one.submitted, 20 * kUs) << n;
+    }
+    std::vector<Ps> done(7);
+    for (const JobResult& one : result.jobs) {
+        if (one.queue == other && one.finished < 140 * kMs) done[one.finished / (20 * kMs)] += 100 * kUs;
+    }
+    for (std::size_t n = 0; n < done.size(); ++n)
+        EXPECT_GT(done[n], 8 * kMs) << "of the " << n << "th 20 ms";
 }
 
 // Two that want all cores and do not end: each has half of the time.
