@@ -270,7 +270,7 @@ class Scheduler {
         if (area_waiting_ == 0) [[likely]]
             return;
         area_looks_ = area_waiting_;
-        gangs_.set_due();
+        gangs_.set_areas_due();
     }
     void retry_areas();
 

@@ -344,8 +344,8 @@ bool Scheduler::drain_completions() {
         blame.now(queue.number);  // NOLINT(clang-analyzer-core.NullDereference): a busy port has a queue
         const Done done = account(queue, *port);
         const uint32_t kind = port->kind;
-        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 && !gangs_.watches())
-            [[likely]] {
+        if (done.status == ORR_DONE_OK && port->special == kPlain && queue.ending == 0 &&
+            (!gangs_.watches() || !has_cores(kind))) [[likely]] {
             --queue.in_flight;
             ++queue.stats.finished;
             queue.done |= 1u << static_cast<uint32_t>(port->index - queue.retired);
@@ -482,7 +482,7 @@ void Scheduler::tell_item(Queue& queue, uint64_t index) {
     const uint64_t status = popped.status;
     const bool wanted = !queue.destroying && !(queue.stopping && port.index >= queue.error.index);
     const bool saved = status == ORR_DONE_PREEMPTED && wanted && !port.timed_out && port.area != kNoArea;
-    if (port.gang != 0 || gangs_.watches()) [[unlikely]]
+    if (port.gang != 0 || (gangs_.watches() && has_cores(port.kind))) [[unlikely]]
         gangs_.port_freed(port, saved                             ? Gangs::Left::kSaved
                                 : wanted && status == ORR_DONE_OK ? Gangs::Left::kDone
                                                                   : Gangs::Left::kFailed);

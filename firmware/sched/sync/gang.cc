@@ -325,7 +325,7 @@ void Gangs::start(Gang& gang) {
     });
     engines_->hold(0);
     locked_by_ = nullptr;
-    due_ = true;
+    set_due();
     // One that is not preempted has a record only if others may ask it to leave.
     if (!gang.started)
         gang.fixed = arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members) != GangAreas::kNow;
@@ -379,10 +379,12 @@ void Gangs::free(Gang& gang) {
     gang.step = GangStep::kFree;
     used_ &= ~bit_of(gang);
     cross_ &= ~bit_of(gang);
+    unread_ &= ~bit_of(gang);
+    left_ &= ~bit_of(gang);
     if (locked_by_ == &gang) {
         locked_by_ = nullptr;
         engines_->hold(0);
-        due_ = true;
+        set_due();
     }
     set_alarm(hal_->reg(SOC_TIME));
 }
@@ -400,7 +402,7 @@ void Gangs::give_back(Gang& gang, uint64_t now) {
     gang.deadline = gang.ends;
     gang.told_held = gang.polls = false;
     gang.order = order_++;
-    due_ = true;
+    set_due();
 }
 
 // The other cards give back what they have locked too. Only before this card has said that it holds: who has
@@ -502,36 +504,74 @@ void Gangs::leave(Queue& queue) {
 }
 
 void Gangs::serve(bool more) {
+    const uint8_t due = due_;
+    due_ = more ? kForAreas : uint8_t{0};
+    if ((due & ~kForAreas) == 0) return;
     settle();
-    due_ = more;
-    look_at_started(hal_->reg(SOC_TIME));
-    if (grants_) {
-        grants_ = false;
-        arbiter_->grant_vector_ports(hal_->reg(SOC_TIME));
-    }
+    const uint64_t now = hal_->reg(SOC_TIME);
+    wanted_ |= (due & kWanted) != 0;
     if (locked_by_ != nullptr && (locked_by_->step == GangStep::kHolds || locked_by_->polls))
         advance(*locked_by_);
-    // Each once, also while one has the lock: what runs may have to leave for the others.
-    for (uint64_t tried = 0;;) {
-        Gang* next = nullptr;
-        each([&](Gang& gang) {
-            if (gang.step != GangStep::kWaits || gang.parked || (tried & bit_of(gang)) != 0) return;
-            if (next == nullptr || precedes(gang, *next)) next = &gang;
-        });
-        if (next == nullptr) break;
-        tried |= bit_of(*next);
-        advance(*next);
-    }
-    // Who holds the ports starts in a moment.
-    if (locked_by_ == nullptr || locked_by_->step == GangStep::kLocked)
-        press(hal_->reg(SOC_TIME));
+    if (looking_ || (wanted_ && look_after_ <= now)) look_at(now);
     set_alarm(hal_->reg(SOC_TIME));
+}
+
+// At all that wait, a few at a time: whose turn it is, and who has to leave for them.
+[[gnu::noinline]] void Gangs::look_at(uint64_t now) {
+    uint32_t looks = kGangLooks;
+    if (!looking_) {
+        looking_ = true;
+        wanted_ = false;
+        look_ps_ = 0;
+        left_ = used_;
+        each([](Gang& gang) { gang.presses = gang.crowded = false; });
+    }
+    look_at_started(now);
+    if (grants_) {
+        grants_ = false;
+        arbiter_->grant_vector_ports(now);
+    }
+    for (; unread_ != 0 && looks != 0; --looks) {
+        Gang& gang = rows_[lowest_bit(unread_)];
+        unread_ &= unread_ - 1;
+        hear(gang, now);
+    }
+    // Also while one has the lock: what runs may have to leave for the others.
+    for (; left_ != 0 && looks != 0; --looks) {
+        Gang* next = nullptr;
+        for (uint64_t rows = left_ & used_; rows != 0; rows &= rows - 1) {
+            Gang& gang = rows_[lowest_bit(rows)];
+            if (gang.step != GangStep::kWaits || gang.parked)
+                left_ &= ~bit_of(gang);
+            else if (next == nullptr || precedes(gang, *next))
+                next = &gang;
+        }
+        if (next == nullptr) {
+            left_ = 0;
+            break;
+        }
+        left_ &= ~bit_of(*next);
+        advance(*next);
+        // Those behind it wait for it.
+        if (next->presses) left_ = 0;
+    }
+    looking_ = unread_ != 0 || left_ != 0;
+    // Who holds the ports starts in a moment.
+    if (!looking_ && (locked_by_ == nullptr || locked_by_->step == GangStep::kLocked))
+        press(hal_->reg(SOC_TIME));
+    if (looking_) due_ |= kGoesOn;
+    const uint64_t end = hal_->reg(SOC_TIME);
+    look_ps_ += least(end - now, kGangFollowPs);
+    look_after_ = look_ps_ > kGangFreeLookPs ? end + kGangLookGap * (look_ps_ - kGangFreeLookPs) : end;
 }
 
 void Gangs::check(uint64_t now) {
     settle();
     alarm_->set(*hal_, Alarm::kGang, kNever);
-    if (look_ <= now) look_ = 0;
+    if (look_ <= now) {
+        look_ = 0;
+        unread_ |= cross_;
+    }
     for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
         Gang& gang = rows_[lowest_bit(rows)];
         if (gang.step == GangStep::kFree) continue;
@@ -569,12 +609,12 @@ void Gangs::check(uint64_t now) {
         give_back(gang, now);
         gang.not_before = now + kGangPause * kGangHoldPs;
     }
-    due_ = true;
+    set_due();
     set_alarm(now);
 }
 
 void Gangs::set_alarm(uint64_t now) {
-    uint64_t next = kNever;
+    uint64_t next = wanted_ ? look_after_ : kNever;
     bool blocked = false;
     bool started = false;
     for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {

@@ -58,6 +58,11 @@ inline constexpr uint64_t kGangPause = 20;  // times the hold
 inline constexpr uint64_t kGangFollowPs = 200'000'000;
 // So much of that is for nothing: most gangs hold ports for microseconds.
 inline constexpr uint64_t kGangFreeHoldPs = 1'000'000'000;
+// In one go so many gangs are looked at: that takes some microseconds, for which others wait. A look at all
+// takes longer if there are many; then what is beyond that takes a fifth of the core's time at most.
+inline constexpr uint32_t kGangLooks = 2;
+inline constexpr uint64_t kGangFreeLookPs = 3'000'000;
+inline constexpr uint64_t kGangLookGap = 4;  // times the rest
 // An idle card moves its clock to the next alarm, at once or after about the same time of the host. In small
 // steps the other cards have the time that the limits promise. A jump of the clock, as a message of a card
 // that is ahead makes it, counts as one such step.
@@ -144,9 +149,12 @@ class Gangs {
     void fail_unread(Queue& queue, const uint64_t (&words)[kPacketWords]);
 
     // serve() is wanted.
-    bool due() const { return due_; }
-    void set_due() { due_ = true; }
-    // A card or ports may be free for the gangs that wait for them. `more`: it stays due.
+    bool due() const { return due_ != 0; }
+    void set_due() { due_ |= kWanted; }
+    // So that the scheduler's queues that wait for areas have their look.
+    void set_areas_due() { due_ |= kForAreas; }
+    // A card or ports may be free for the gangs that wait for them: looks at a few of them, and stays due
+    // until it has seen all. `more`: it stays due for areas.
     void serve(bool more);
     void check(uint64_t now);  // Alarm::kGang
 
@@ -186,7 +194,7 @@ class Gangs {
     bool precedes(const Gang& a, const Gang& b) const;
     int by_class(const Gang& a, const Gang& b) const;
     // What of the gangs that run is left out of account.
-    enum class Beside : uint8_t { kAll, kFixed, kNone };
+    enum class Beside : uint8_t { kAll, kNone };
     bool leaves_room(const Gang& gang, Beside beside = Beside::kAll, uint64_t without = 0) const;
     bool preceded(const Gang& gang) const;
     bool lacks_areas(const Gang& gang) const;
@@ -219,7 +227,10 @@ class Gangs {
     bool lower_locked(const Gang& gang);
     uint64_t said_by_peers(const Gang& gang, uint64_t least, uint64_t most);
     void follow(Gang& gang, uint64_t now);
+    void hear(Gang& gang, uint64_t now);
     void look_at_started(uint64_t now);
+    void look_at(uint64_t now);
+    uint64_t may_leave_for(const Gang& gang) const;
     void press(uint64_t now);
     void poked_board(uint64_t memory);
     bool one_leaves(uint32_t for_queue, uint64_t now);
@@ -230,8 +241,12 @@ class Gangs {
     }
     void set_alarm(uint64_t now);
 
+    static constexpr uint8_t kWanted = 1;  // something has changed
+    static constexpr uint8_t kGoesOn = 2;  // a look at all has begun
+    static constexpr uint8_t kForAreas = 4;
+
     // What the hot path looks at is first.
-    bool due_;
+    uint8_t due_;
     bool watches_;  // a gang has the lock, or is blocked by what runs
     bool grants_;   // ports that were held are free for others
     Hal* hal_;
@@ -244,8 +259,14 @@ class Gangs {
     PersistHeader* persist_;
     Arbiter* arbiter_;
     Gang rows_[kGangRows];
-    uint64_t used_;   // bit n: of row n
-    uint64_t cross_;  // the same, of gangs of several cards
+    uint64_t used_;        // bit n: of row n
+    uint64_t cross_;       // the same, of gangs of several cards
+    uint64_t unread_;      // of these: what peers say is to be read
+    uint64_t left_;        // that this look at all has not seen yet
+    bool looking_;         // a look at all has begun
+    bool wanted_;          // a further one is wanted
+    uint64_t look_ps_;     // what this look has taken
+    uint64_t look_after_;  // the next one begins then
     GangDebt debts_[kGangUsers];
     Gang* locked_by_;  // the gang that may take the vector ports; null: none
     uint64_t looked_;  // model time when the clock was looked at

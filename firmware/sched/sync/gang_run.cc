@@ -89,7 +89,7 @@ void Gangs::remove_member(Gang& gang, const Queue& queue, uint32_t groups, Left 
         if (queue.ending != 0 && gang.cause == 0) gang.cause = arbiter_->cause_of(queue);
         if (gang.cards > 1) static_cast<void>(signal_cards(gang, kFailed));
     }
-    due_ = true;
+    set_due();
     if (gang.members == 1) {
         if (gang.cards > 1 && !gang.broken) static_cast<void>(signal_cards(gang, kDone));
         if (locked_by_ == &gang) {
@@ -151,23 +151,26 @@ void Gangs::follow(Gang& gang, uint64_t now) {
         static_cast<void>(signal_cards(gang, kHeld));
 }
 
+// What the peers of one that has started say.
+void Gangs::hear(Gang& gang, uint64_t now) {
+    if (!gang.started || gang.broken) return;
+    if (gang.step == GangStep::kRuns) {
+        if (gang.follows_from <= now) follow(gang, now);
+        return;
+    }
+    // It will not resume: this ends it, with the cause.
+    if (gang.step != GangStep::kSaves &&
+        said_by_peers(gang, entry_of(gang, kLate), entry_of(gang, kRound) - 1) != 0)
+        static_cast<void>(cards_reached(gang, kArrived, gang.cards));
+}
+
 [[gnu::noinline]] void Gangs::look_at_started(uint64_t now) {
     each([&](Gang& gang) {
-        if (!gang.started) return;
-        if (gang.step == GangStep::kRuns) {
-            if (gang.cards > 1 && gang.follows_from <= now) follow(gang, now);
-            return;
-        }
+        if (!gang.started || gang.step == GangStep::kRuns) return;
         if (gang.broken) {
             // Nobody resumes without it.
             const uint64_t cause = gang.cause;
             fail(gang, ~0u, nullptr, cause);
-            return;
-        }
-        if (gang.step != GangStep::kSaves && gang.cards > 1 &&
-            said_by_peers(gang, entry_of(gang, kLate), entry_of(gang, kRound) - 1) != 0) {
-            // It will not resume: this ends it, with the cause.
-            static_cast<void>(cards_reached(gang, kArrived, gang.cards));
             return;
         }
         if (gang.step != GangStep::kSaves) return;
@@ -183,8 +186,26 @@ void Gangs::follow(Gang& gang, uint64_t now) {
         gang.told_held = false;
         gang.yields_until = kNever;
         gang.met_ps = gang.yields_class_ps = gang.yields_since = 0;
+        unread_ |= cross_ & bit_of(gang);
+        left_ |= bit_of(gang);
         arbiter_->grant_vector_ports(now);
     });
+}
+
+// Those of the gangs that run that leave for it when their slices are over, or leave already.
+uint64_t Gangs::may_leave_for(const Gang& waits) const {
+    const Queue& of_waits = queues_[waits.queue[0]];
+    uint64_t leave = 0;
+    for (uint64_t rows = used_; rows != 0; rows &= rows - 1) {
+        const Gang& gang = rows_[lowest_bit(rows)];
+        if (gang.step == GangStep::kSaves) leave |= bit_of(gang);
+        if (!can_leave(gang)) continue;
+        const int first = by_class(waits, gang);
+        if (first > 0 || (first == 0 && tenants_->lead(of_waits, queues_[gang.queue[0]], kCoreKind) <=
+                                            arbiter_->policy().slice_ps))
+            leave |= bit_of(gang);
+    }
+    return leave;
 }
 
 // Whose slice is over leaves if others have a right to what it has: a gang that waits for room, and work that
@@ -201,22 +222,16 @@ void Gangs::follow(Gang& gang, uint64_t now) {
         if (port.busy && port.gang != 0) arbiter_->charge(port, now);
     }
     each([&](Gang& waits) {
-        if (waits.step != GangStep::kWaits || waits.parked || waits.polls || waits.not_before > now) return;
-        const Queue& of_waits = queues_[waits.queue[0]];
-        const bool cross = waits.cards > 1 && cross_jobs_ != 0 && lower_locked(waits);
-        if (!waits.presses && !cross) return;
+        if (waits.step != GangStep::kWaits || !waits.presses || waits.not_before > now) return;
+        const bool cross = waits.cards > 1 && cross_jobs_ != 0;
         uint64_t leave = leaving;
         const auto enough = [&] { return leaves_room(waits, Beside::kAll, leave); };
         // REALTIME waits for nobody's slice.
-        const uint64_t may = of_waits.priority == ORR_PRIORITY_REALTIME ? over | early : over;
+        const bool at_once = queues_[waits.queue[0]].priority == ORR_PRIORITY_REALTIME;
+        const uint64_t may = may_leave_for(waits) & (at_once ? over | early : over);
         for (uint64_t rows = may & ~leaving; rows != 0; rows &= rows - 1) {
             const Gang& gang = rows_[lowest_bit(rows)];
-            if (!(cross && gang.cards > 1) && enough()) continue;
-            const int first = by_class(waits, gang);
-            if (first < 0 || (first == 0 && tenants_->lead(of_waits, queues_[gang.queue[0]], kCoreKind) >
-                                                arbiter_->policy().slice_ps))
-                continue;
-            leave |= bit_of(gang);
+            if ((cross && gang.cards > 1) || !enough()) leave |= bit_of(gang);
         }
         if (!enough() || (cross && (cross_ & leave) == 0)) return;
         for (uint64_t rows = leave & ~leaving; rows != 0; rows &= rows - 1)
@@ -234,7 +249,9 @@ void Gangs::follow(Gang& gang, uint64_t now) {
 [[gnu::noinline]] void Gangs::poked_board(uint64_t memory) {
     for (uint64_t rows = cross_; rows != 0; rows &= rows - 1) {
         const Gang& gang = rows_[lowest_bit(rows)];
-        if (memory - gang.memory < sizeof(orr_semaphore) * gang.cards) due_ = true;
+        if (memory - gang.memory >= sizeof(orr_semaphore) * gang.cards) continue;
+        unread_ |= bit_of(gang);
+        set_due();
     }
 }
 

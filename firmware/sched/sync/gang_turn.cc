@@ -98,10 +98,15 @@ bool Gangs::its_turn(Gang& gang) {
         return false;
     }
     gang.crowded = !leaves_room(gang) && leaves_room(gang, Beside::kNone);
-    gang.presses = gang.crowded && leaves_room(gang, Beside::kFixed) && lower_locked(gang);
+    const bool cross = gang.cards > 1 && cross_jobs_ != 0;
+    if (gang.crowded || cross) {
+        const uint64_t leave = may_leave_for(gang);
+        gang.presses =
+            leaves_room(gang, Beside::kAll, leave) && (!cross || (cross_ & leave) != 0) && lower_locked(gang);
+    }
     if (locked_by_ != nullptr) return false;
     gang.polls = false;
-    if (gang.cards > 1 && cross_jobs_ != 0) return false;
+    if (cross) return false;
     gang.blocked = preceded(gang) || !leaves_room(gang) || yields(gang, now);
     watches_ |= gang.blocked;
     return !gang.blocked;
@@ -204,10 +209,6 @@ bool Gangs::leaves_room(const Gang& gang, Beside beside, uint64_t without) const
         if (!port.busy || !has_cores(port.kind) || makes_room(port, level)) continue;
         if (port.gang != 0 && port.gang != kNoGangRow && ((without >> (port.gang - 1) & 1) != 0)) continue;
         if (port.gang != 0 && beside == Beside::kNone) continue;
-        if (port.gang != 0 && port.gang != kNoGangRow && beside == Beside::kFixed) {
-            const Gang& other = rows_[port.gang - 1];
-            if (can_leave(other) || other.step == GangStep::kSaves) continue;
-        }
         ++ports;
         active += static_cast<uint32_t>(hal_->reg(engines_->reg(port, SOC_ENGINE_ACTIVE)));
     }
@@ -246,7 +247,7 @@ void Gangs::port_freed(const Port& port, Left how) {
         debt.ended_ps = now;
     }
     worked_ += port.charged_ps;
-    due_ = true;
+    set_due();
     Gang* const gang = record_of(port.gang);
     if (gang == nullptr) return;
     --gang->running;

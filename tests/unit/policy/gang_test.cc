@@ -157,6 +157,51 @@ TEST_F(Gangs, OfOneUserDoNotBecomeSuchAsAreNeverPreempted) {
         EXPECT_GT(done[n], 8 * kMs) << "of the " << n << "th 20 ms";
 }
 
+// What many that are saved cost the core keeps nobody else waiting: no longer than as many kernels do.
+TEST_F(Gangs, ThatAreSavedCostOthersLittle) {
+    constexpr Ps kFrom = 80 * kMs;
+    std::uint64_t copied[2] = {};
+    for (const bool gangs : {false, true}) {
+        made.contexts.clear(), made.queues.clear(), made.gangs.clear(), made.submits.clear();
+        made.save_areas = 64;
+        for (std::uint64_t n = 0; n < 24; ++n) {
+            const Ps at = 10 * kUs + n * 3 * kMs;
+            if (gangs)
+                launch({queue(1)}, at, kCores, 400 * kMs);
+            else
+                made.submits.push_back({at, queue(1), {kernel(kCores, 400'000'000)}});
+        }
+        const std::uint32_t copies = queue(2), realtime = queue(3, 0, ORR_PRIORITY_REALTIME);
+        Job copy;
+        copy.op = Op::kCopy;
+        copy.bytes = 4096;
+        made.submits.push_back({kFrom, copies, std::vector<Job>(60'000, copy)});
+        for (std::uint64_t n = 1; n <= 30; ++n)
+            made.submits.push_back({kFrom + n * 1'037 * kUs, realtime, {kernel(1, 10'000)}});
+        run_until(kFrom + 40 * kMs, 4);
+        for (std::uint64_t n = 0; n < 30; ++n) {
+            const JobResult& one = job(realtime, n);
+            ASSERT_NE(one.started, kUnknown) << n;
+            EXPECT_LT(one.started - one.submitted, 20 * kUs) << n;
+        }
+        for (const JobResult& one : result.jobs)
+            copied[gangs] += one.queue == copies && one.finished != kUnknown ? 1 : 0;
+    }
+    EXPECT_GT(static_cast<double>(copied[1]), 0.95 * static_cast<double>(copied[0]));
+}
+
+// One that may push nobody off, as its user has had more, keeps no place before others.
+TEST_F(Gangs, ThatMayPushNobodyLetOthersPass) {
+    launch({queue(1)}, 10 * kUs, 1, 400 * kMs);
+    made.submits.push_back({20 * kUs, queue(2), {kernel(kCores - 1, 100'000'000)}});
+    const std::uint32_t whole = queue(2), small = queue(2);
+    launch({whole}, 101 * kMs, kCores, kMs);
+    launch({small}, 102 * kMs, 1, kMs);
+    run_until(130 * kMs);
+    EXPECT_EQ(waited(whole), kUnknown) << "the other user has had less all the time";
+    EXPECT_LT(waited(small), 2 * kMs);
+}
+
 // Two that want all cores and do not end: each has half of the time.
 TEST_F(Gangs, OfTwoUsersShareTheTime) {
     const std::uint32_t a = queue(1), b = queue(2);
@@ -262,7 +307,7 @@ TEST_F(GangsOverCards, OfAllKindsEnd) {
             preempted += one.job.resident ? one.preempted : 0;
         if (HasFailure()) break;
     }
-    EXPECT_GT(preempted, 100u) << "gangs are seldom preempted here";
+    EXPECT_GT(preempted, 50u) << "gangs are seldom preempted here";
 }
 
 }  // namespace
