@@ -29,6 +29,12 @@ std::optional<Error> loss_of_either(Context& one, Context& other) {
     return other.ask();
 }
 
+// What the parts of a gang did not do; `detail`: of ORR_QERR_GANG.
+const char* apart(std::uint64_t detail) {
+    return (detail & ORR_GANG_STARTED) != 0 ? "had run, made room for other work, and did not go on together"
+                                            : "did not start together";
+}
+
 }  // namespace
 
 Result<Gangs::Boards*> Gangs::make_boards(const std::vector<Context*>& cards) {
@@ -280,7 +286,7 @@ Error Gangs::cause(const Stream& stream, std::uint64_t detail) {
     }
     if (gang == nullptr) {
         return {orrErrorLaunchTimeout,
-                "the parts of a launch over several devices did not start together in time"};
+                fmt::format("the parts of a launch over several devices {} in time", apart(detail))};
     }
     if (auto first = first_cause(*gang)) return *first;
     const Error error = not_together(*gang, detail);
@@ -306,15 +312,16 @@ Error Gangs::not_together(const Gang& gang, std::uint64_t detail) {
     const std::uint64_t lacks = std::min<std::uint64_t>(detail >> 32, gang.members.size() - 1);
     const Stream& stream = *gang.members[lacks].stream;
     if ((detail & ORR_GANG_PRECEDED) != 0)
-        return {orrErrorLaunchTimeout,
-                fmt::format("the parts of a launch over several devices did not start together: kernels that "
-                            "go first (of a higher class, or of other launches over several devices) kept "
-                            "device {} from {} for {} times the limit of model time",
-                            stream.context().device(), stream.label(), ORR_GANG_LIMITS)};
+        return {
+            orrErrorLaunchTimeout,
+            fmt::format("the parts of a launch over several devices {}: kernels that go first (of a higher "
+                        "class, or of other launches over several devices) kept device {} from {} for {} "
+                        "times the limit of model time",
+                        apart(detail), stream.context().device(), stream.label(), ORR_GANG_LIMITS)};
     return {orrErrorLaunchTimeout,
-            fmt::format("the parts of a launch over several devices did not start together: {} had other "
-                        "work, or no cores were free there, within the limit of model time",
-                        stream.label())};
+            fmt::format("the parts of a launch over several devices {}: {} had other work, or no cores were "
+                        "free there, within the limit of model time",
+                        apart(detail), stream.label())};
 }
 
 void Gangs::clear() {

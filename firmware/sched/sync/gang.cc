@@ -435,7 +435,7 @@ void Gangs::fail(Gang& gang, uint32_t lacking, const Queue* except, uint64_t val
     }
     const uint64_t detail =
         (lacking < failed.cards ? uint64_t{lacking} << 32 : uint64_t{failed.card} << 32 | failed.joined) |
-        (late ? ORR_GANG_PRECEDED : 0);
+        (late ? ORR_GANG_PRECEDED : 0) | (failed.started ? ORR_GANG_STARTED : 0);
     const auto stop = [&](Queue& queue, uint64_t index) {
         tell(failed, queue, ORR_GANG_FAILED);
         if ((value & ORR_SEM_FAILED) != 0)

@@ -151,7 +151,7 @@ TEST_F(GangsLeave, OneThatGoesEndsTheOthersAtOnce) {
     deliver();
     EXPECT_EQ(cards[0]->status(20).error, ORR_QERR_GANG);
     EXPECT_EQ(cards[0]->status(20).error_index, 1u) << "its dispatch";
-    EXPECT_EQ(cards[0]->status(20).error_detail, 1ull << 32) << "card 1";
+    EXPECT_EQ(cards[0]->status(20).error_detail, 1ull << 32 | ORR_GANG_STARTED) << "card 1";
     finish(0);
     EXPECT_EQ(cards[0]->status(30).completed, 2u);
 }
@@ -198,6 +198,7 @@ TEST_F(GangsLeave, ASilentCardIsWaitedForSixteenLimits) {
     pass_time(0, 40'000);
     EXPECT_EQ(cards[0]->status(20).error, ORR_QERR_GANG);
     EXPECT_EQ(cards[0]->status(20).error_detail >> 32, 1u) << "card 1";
+    EXPECT_NE(cards[0]->status(20).error_detail & ORR_GANG_STARTED, 0u);
     flights.clear();
     finish(1);
     flights.clear();

@@ -62,6 +62,11 @@ class FakeGangs {
         const std::lock_guard lock(mutex_);
         preceded_ = ORR_GANG_PRECEDED;
     }
+    // They have run, and do not go on.
+    void set_ran() {
+        const std::lock_guard lock(mutex_);
+        preceded_ = ORR_GANG_STARTED;
+    }
     // ORR_QERR_GANG's detail: a card that has not come.
     std::uint64_t missing(const Member& member) {
         const std::lock_guard lock(mutex_);

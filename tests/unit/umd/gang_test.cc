@@ -210,6 +210,18 @@ TEST_F(GangTest, IsToldWhatGoesFirst) {
     EXPECT_EQ(started_[0] + started_[1], 0);
 }
 
+// Whoever launches again has to know.
+TEST_F(GangTest, IsToldThatPartsHadRun) {
+    make_stream(0, 20'000);
+    occupy(1);
+    FakeGangs::all().set_ran();
+    ASSERT_OK(launch_pair());
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorLaunchTimeout,
+                "had run, made room for other work, and did not go on together: stream 'part1' on device 1");
+    busy_[1] = false;
+    EXPECT_FAIL(orrStreamSynchronize(stream_[1]), orrErrorLaunchTimeout, "had run, made room");
+}
+
 TEST_F(GangTest, ACardThatIsLostEndsTheOthers) {
     outcome_[0] = outcome_[1] = {.running = true};
     ASSERT_OK(launch_pair());
@@ -431,8 +443,10 @@ TEST_F(GangTest, MistakesAreExplainedAndStartNothing) {
     EXPECT_FAIL(with([](auto& p) { p.function = nullptr; }), orrErrorInvalidHandle, "function");
     EXPECT_FAIL(with([](auto& p) { p.stream = reinterpret_cast<orrStream_t>(p.function); }),
                 orrErrorInvalidHandle, "stream");
-    EXPECT_FAIL(with([](auto& p) { p.grid = {FakeCard::kVectorCores + 1, 1, 1}; }), orrErrorInvalidValue,
-                "vector cores");
+    EXPECT_FAIL(with([](auto& p) {
+                    p.grid = {FakeCard::kVectorCores + 1, 1, 1};
+                }),
+                orrErrorInvalidValue, "vector cores");
     EXPECT_FAIL(with([](auto& p) { p.grid.y = 0; }), orrErrorInvalidValue, "grid");
     EXPECT_FAIL(with([](auto& p) { p.bytes = 8; }), orrErrorInvalidValue, "args");
     EXPECT_FAIL(with([](auto& p) { p.local_bytes = 1 << 20; }), orrErrorInvalidValue, "work-group memory");

@@ -193,6 +193,7 @@ struct orr_packet_gang {
 #define ORR_GANG_MAX_OF_CONTEXT 4u /* the same, of a context on a card */
 #define ORR_GANG_NO_PLACE (~0ull) /* ORR_QERR_GANG's detail: there were too many already */
 #define ORR_GANG_PRECEDED 0x80000000ull /* bit of ORR_QERR_GANG's detail: work that goes first kept the card */
+#define ORR_GANG_STARTED 0x40000000ull /* bit of ORR_QERR_GANG's detail: it had started, and did not resume */
 #define ORR_GANG_LIMITS 16u /* dispatch limits within which the turn of a gang comes whose members are all there */
 #define ORR_GANG_ROUND 0x10000ull /* what cards say on boards: round * ORR_GANG_ROUND + attempt * 8 + step */
 ORR_ASSERT_SIZE(struct orr_packet_gang, 64);

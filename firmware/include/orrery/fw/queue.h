@@ -74,7 +74,7 @@ ORR_ASSERT_SIZE(struct orr_queue_usage, 64);
 #define ORR_QERR_TIMEOUT 8u /* a dispatch ran over its limit; address: 0 */
 #define ORR_QERR_BAD_DESC 9u /* an engine refused the descriptor that the packet asked for */
 #define ORR_QERR_FIRMWARE 10u /* the firmware crashed while it worked for this queue; detail: mcause */
-#define ORR_QERR_GANG 11u /* the gang did not come together in time (struct orr_packet_gang); detail: members that had come, or card that lacked << 32, also with ORR_GANG_PRECEDED; or ORR_GANG_NO_PLACE */
+#define ORR_QERR_GANG 11u /* the gang did not come together in time, to start or to resume (struct orr_packet_gang); detail: members that had come, or card that lacked << 32, also with ORR_GANG_PRECEDED, ORR_GANG_STARTED; or ORR_GANG_NO_PLACE */
 #define ORR_QERR_LOST 12u /* what the firmware knew of this queue did not survive its restart */
 #define ORR_QERR_POISON 13u /* waited for a semaphore that has failed; address: its VA, detail: failure word (fw/failure.h) */
 #define ORR_QERR_ABORTED 14u /* somebody asked for it: QUEUE_ABORT, QUEUE_DESTROY, or the end of its process */
