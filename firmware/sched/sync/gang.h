@@ -3,7 +3,7 @@
 //
 // A member's GANG packet attaches its queue to the record of its gang (same context, board and round); the
 // dispatch behind it joins. When all members of this card have joined, a gang of several cards goes through
-// three steps, each told to the others on their boards (board[card] = round * 65536 + attempt * 8 + step):
+// three steps, each told to the others on their boards (board[card] = round * 2^28 + attempt * 8 + step):
 //   arrived   all members of this card are there. Nothing is held before all cards have arrived.
 //   locked    no other gang may take this card's vector ports; other work does. Cards lock in order of their
 //             numbers, when it is the gang's turn there and what does not make room leaves it enough: so
@@ -184,7 +184,7 @@ class Gangs {
     uint64_t& pause_of(const Gang& gang);
     uint64_t core_time() const;
     uint64_t idle_of(const Gang& gang, uint64_t now) const;
-    void charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps);
+    bool charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps);
     void tell(const Gang& gang, const Queue& queue, uint32_t what);
     bool signal_cards(Gang& gang, uint64_t step);
     bool cards_reached(Gang& gang, uint64_t step, uint32_t cards);
@@ -219,7 +219,7 @@ class Gangs {
         return gang.step == GangStep::kRuns && !gang.fixed &&
                queues_[gang.queue[0]].priority != ORR_PRIORITY_REALTIME;
     }
-    uint64_t slice_of(const Gang& gang, uint64_t idle_ps) const;
+    uint64_t slice_of(const Gang& gang, uint64_t idle_ps, bool pauses) const;
     void ask_to_leave(const Gang& gang, uint32_t for_queue, uint64_t now);
     void save(Gang& gang, uint32_t for_queue, uint64_t now);
     void push_off(Gang& gang, uint32_t for_queue, uint64_t now);

@@ -286,6 +286,48 @@ TEST_F(GangsLeave, LiesCostTheLiarAlone) {
     flights.clear();
 }
 
+// Nor has it longer slices for them.
+TEST_F(GangsLeave, ALieDoesNotMakeSlicesLong) {
+    Bench& card = *cards[0];
+    card.set_shared(0x1000 + 16, said(1, 3, 256));
+    own.push_back(make(0, 20, 1));
+    card.submit(own.back(), {gang(1, 1, 0, 2), resident(8)});
+    ASSERT_EQ(running_of(0, 0x1000), 1u);
+    launch_other(0);
+    for (int ms = 0; ms < 10 && running_of(0, kOther) == 0; ++ms) {
+        work(0);
+        pass_time(0, 1'000);
+    }
+    EXPECT_EQ(running_of(0, kOther), 1u);
+    EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
+    finish(0);
+    flights.clear();
+}
+
+// It says late, while nobody waits, that it holds: it does not pause for that, and has no long slice for it.
+TEST_F(GangsLeave, ALateWordDoesNotMakeSlicesLong) {
+    Bench& card = *cards[0];
+    card.set_shared(0x1000 + 16, said(1, 2));
+    own.push_back(make(0, 20, 1));
+    card.submit(own.back(), {gang(1, 1, 0, 2), resident(8)});
+    EXPECT_EQ(running_of(0, 0x1000), 0u);
+    for (int ms = 0; ms < 6; ++ms)
+        pass_time(0, 1'000);
+    card.set_shared(0x1000 + 16, said(1, 3));
+    card.soc.poke(kBoardPage + 16);
+    card.run();
+    ASSERT_EQ(running_of(0, 0x1000), 1u);
+    launch_other(0);
+    for (int ms = 0; ms < 10 && running_of(0, kOther) == 0; ++ms) {
+        work(0);
+        pass_time(0, 1'000);
+    }
+    EXPECT_EQ(running_of(0, kOther), 1u);
+    EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
+    finish(0);
+    flights.clear();
+}
+
 // Card 1 cannot save anything: it runs on, and is ready whenever the others are.
 TEST_F(GangsLeave, CardsMayDifferInWhatTheyCanSave) {
     cards[1] = std::make_unique<Bench>(chip());
@@ -416,6 +458,32 @@ TEST_F(GangsLeave, AQuotaIsOneOfTheWholeGang) {
     EXPECT_EQ(card.status(20).error, ORR_QERR_NONE);
     for (const std::uint32_t c : {0u, 1u})
         EXPECT_EQ(cards[c]->call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
+}
+
+// However short its periods are: they make it leave without end, and it does not fail for that.
+TEST_F(GangsLeave, AQuotaOfShortPeriodsMakesNoGangFail) {
+    launch();
+    EXPECT_EQ(cards[0]->call(ORR_MBOX_QUOTA_SET, {1, 250 | 1'000ull << 32}).status, ORR_STATUS_OK);
+    pass(60'000);
+    for (const std::uint32_t c : {0u, 1u}) {
+        EXPECT_EQ(cards[c]->status(20).error, ORR_QERR_NONE) << "card " << c;
+        EXPECT_EQ(cards[c]->call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
+    }
+}
+
+TEST_F(GangsLeave, AQuotaOfShortPeriodsIsUsedUp) {
+    Bench& card = *cards[0];
+    own.push_back(make(0, 20, 1));
+    card.submit(own.back(), {gang(1, 1, 0, 1), resident(8)});
+    EXPECT_EQ(card.call(ORR_MBOX_QUOTA_SET, {1, 250 | 300ull << 32}).status, ORR_STATUS_OK);
+    std::uint64_t on = 0;
+    for (int n = 0; n < 10'000; ++n) {
+        work(0);
+        pass_time(0, 3);
+        on += running_of(0, 0x1000);
+    }
+    EXPECT_NEAR(static_cast<double>(on) / 10'000, 0.25, 0.05);
+    EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
 }
 
 // After a restart each goes on by itself, as others do.

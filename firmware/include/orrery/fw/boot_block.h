@@ -13,7 +13,7 @@
 #include <orrery/hw/base.h>
 
 #define ORR_FW_ABI_MAJOR 1u
-#define ORR_FW_ABI_MINOR 2u /* 2: semaphores that fail, QUEUE_ABORT, SEM_CLOSE */
+#define ORR_FW_ABI_MINOR 3u /* 2: semaphores that fail, QUEUE_ABORT, SEM_CLOSE; 3: gangs that leave and resume */
 #define ORR_FW_ABI (ORR_FW_ABI_MAJOR << 16 | ORR_FW_ABI_MINOR)
 
 #define ORR_BB_HOST_MAGIC 0x5453484252524f00ull

@@ -195,7 +195,7 @@ struct orr_packet_gang {
 #define ORR_GANG_PRECEDED 0x80000000ull /* bit of ORR_QERR_GANG's detail: work that goes first kept the card */
 #define ORR_GANG_STARTED 0x40000000ull /* bit of ORR_QERR_GANG's detail: it had started, and did not resume */
 #define ORR_GANG_LIMITS 16u /* dispatch limits within which the turn of a gang comes whose members are all there */
-#define ORR_GANG_ROUND 0x10000ull /* what cards say on boards: round * ORR_GANG_ROUND + attempt * 8 + step */
+#define ORR_GANG_ROUND 0x10000000ull /* what cards say on boards: round * ORR_GANG_ROUND + attempt * 8 + step */
 ORR_ASSERT_SIZE(struct orr_packet_gang, 64);
 
 /* Stores the model time in picoseconds, 8 bytes, once all earlier packets have finished. */
