@@ -314,7 +314,7 @@ void Gangs::advance(Gang& gang) {
 void Gangs::start(Gang& gang) {
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint64_t idle = idle_of(gang, now);
-    charge_hold(gang, now, 0);
+    const bool pauses = charge_hold(gang, now, 0);
     // If its limit was shorter, the user's next gang waits for the rest.
     GangDebt& debt = debt_of(user_of(gang));
     if (gang.yields_until != kNever) debt.owes_ps -= least(gang.yields_ps, debt.owes_ps);
@@ -359,7 +359,7 @@ void Gangs::start(Gang& gang) {
         gang.step = GangStep::kRuns;
         gang.base = gang.attempt;
         gang.deadline = gang.ends = kNever;
-        gang.slice_ends = now + slice_of(gang, idle);
+        gang.slice_ends = now + slice_of(gang, idle, pauses);
         gang.follows_from = now + kGangFollowPs;
         gang.polls = gang.blocked = gang.crowded = gang.presses = false;
         set_alarm(now);

@@ -10,22 +10,13 @@
 #include "firmware/sched/sync/gang_steps.h"
 
 namespace orrery::fw {
-namespace {
-
-// So many attempts have slices of one length, the next ones of twice that; four times. So a gang that others
-// preempt without an end runs for ten minutes and more before there is no further attempt.
-constexpr uint32_t kAttemptsOfSlice = 64;
-constexpr uint32_t kMostDoublings = 4;
-
-}  // namespace
-
-// A slice is long against what it costs: twenty times as long as cores have stood idle until the gang ran.
-// One of several cards, which hear of each other over links, has no less than a turn.
-uint64_t Gangs::slice_of(const Gang& gang, uint64_t idle_ps) const {
+// A slice is long against what it costs: twenty times as long as cores have stood idle until the gang ran;
+// who does not pause for that, as nobody waited, has no more than a turn. One of several cards, which hear of
+// each other over links, has no less. What boards say does not count.
+uint64_t Gangs::slice_of(const Gang& gang, uint64_t idle_ps, bool pauses) const {
     uint64_t slice = arbiter_->slice_ps(queues_[gang.queue[0]]);
-    const uint64_t turn = kGangTurnPs << least(gang.attempt / kAttemptsOfSlice, kMostDoublings);
-    if (gang.cards > 1 && slice < turn) slice = turn;
-    const uint64_t earned = least(kGangPause * idle_ps, kGangCrossHoldPs);
+    if (gang.cards > 1 && slice < kGangTurnPs) slice = kGangTurnPs;
+    const uint64_t earned = least(kGangPause * idle_ps, pauses ? kGangCrossHoldPs : kGangTurnPs);
     return slice < earned ? earned : slice;
 }
 

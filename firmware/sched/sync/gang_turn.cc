@@ -46,16 +46,19 @@ uint64_t Gangs::idle_of(const Gang& gang, uint64_t now) const {
 
 // The gang gives back what it has locked. Of ports that stood idle for it its context has had the time, and a
 // user who makes others wait for them pauses, so that idle ports are a small part of the time, whether gangs
-// start or fail. `in_vain_ps`: it has kept the lock for so long, and does not start.
-void Gangs::charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps) {
+// start or fail. `in_vain_ps`: it has kept the lock for so long, and does not start. True:
+// its user pauses.
+bool Gangs::charge_hold(const Gang& gang, uint64_t now, uint64_t in_vain_ps) {
     Queue& leader = queues_[gang.queue[0]];
     uint64_t kept = idle_of(gang, now);
     if (kept != 0) arbiter_->charge_idle(leader, kept, now);
     const bool gangs_wait = others_wait(gang, true, false);
-    if (!gangs_wait && !arbiter_->others_wait(leader)) return;
+    if (!gangs_wait && !arbiter_->others_wait(leader)) return false;
     if (gangs_wait && kept < in_vain_ps) kept = in_vain_ps;
     uint64_t& pause = pause_of(gang);
-    if (kept != 0) pause = (pause > now ? pause : now) + kGangPause * kept;
+    if (kept == 0) return false;
+    pause = (pause > now ? pause : now) + kGangPause * kept;
+    return true;
 }
 
 // It does not start now, and pays for what it has locked and held.
