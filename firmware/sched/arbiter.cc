@@ -164,6 +164,7 @@ void Arbiter::release_held(const Context& context) {
         scheduler_->note_waiter(job.kind);
         jobs.add(job);
     }
+    scheduler_->gangs_.set_due();
 }
 
 void Arbiter::grant_vector_ports(uint64_t now) {

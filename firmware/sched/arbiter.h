@@ -80,7 +80,7 @@ class Arbiter {
     void charge_idle(Queue& queue, uint64_t idle_ps, uint64_t now);
     // Jobs of other users than the queue's wait for a vector port.
     bool others_wait(const Queue& queue) const;
-    // Suspended jobs that were held back compete again.
+    // Suspended jobs that were held back compete again, and so do gangs.
     void release_held(const Context& context);
     // Engines run, or queues wait for their turn.
     bool busy() const;
