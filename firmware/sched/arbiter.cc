@@ -57,12 +57,11 @@ Precedence Arbiter::precedence(const Queue& leader, uint64_t now) {
         if (level == ORR_PRIORITY_REALTIME && leader.priority != ORR_PRIORITY_REALTIME) return;
         const bool above = level > leader.priority && !scheduler_->exceeds_share(queue, leader, kCoreKind);
         const bool other = level >= least && queue.process != leader.process;
+        const uint64_t lead = other ? scheduler_->tenants_.lead(leader, queue, kCoreKind) : 0;
         result.above |= above;
-        if (above || other) result.lacks = result.lacks || lacks();
-        if (!other) return;
-        result.any = true;
-        const uint64_t lead = scheduler_->tenants_.lead(leader, queue, kCoreKind);
+        result.any |= other;
         if (lead > result.lead_ps) result.lead_ps = lead;
+        if (above || lead > scheduler_->policy_.slice_ps) result.lacks = result.lacks || lacks();
     };
     Engines& engines = scheduler_->engines_;
     for (uint32_t n = 0; n < engines.end(); ++n) {

@@ -16,9 +16,9 @@ struct Policy;
 
 // What there is beside a gang that would go before it.
 struct Precedence {
-    bool any;          // of other tenants, of its class or a higher one
-    bool above;        // of a higher class, of a user within his share
-    bool lacks;        // one of these waits for a port, or has fewer cores than its part
+    bool any;    // of other tenants, of its class or a higher one
+    bool above;  // of a higher class, of a user within his share
+    bool lacks;  // one that goes first by class or lead waits for a port, or has fewer cores than its part
     uint64_t lead_ps;  // by which the gang's tenant has had more than the one of these who has had least
 };
 

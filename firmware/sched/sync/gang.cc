@@ -166,7 +166,7 @@ void Gangs::tell(const Gang& gang, const Queue& queue, uint32_t what) {
 }
 
 // Signals this card's step on the boards of the others. False: that could not be done, and the gang has
-// failed.
+// failed. One that leaves its ports says so later to a peer that has no room now.
 bool Gangs::signal_cards(Gang& gang, uint64_t step) {
     for (uint16_t card = 0; card < gang.cards; ++card) {
         if (card == gang.card) continue;
@@ -184,6 +184,10 @@ bool Gangs::signal_cards(Gang& gang, uint64_t step) {
             }
         }
         if (fault == ORR_FAULT_NONE || step >= kDone) continue;
+        if (fault == ORR_FAULT_PEER_BUSY && step == kArrived && gang.started) {
+            gang.untold = true;
+            continue;
+        }
         fail(gang, card, nullptr);
         return false;
     }

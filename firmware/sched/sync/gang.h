@@ -116,6 +116,7 @@ struct Gang {
     bool presses;  // kWaits: by gangs that can be preempted; those who come behind it do not start before it
     bool told_held;  // in this attempt
     bool started;
+    bool untold;  // a peer had no room for its last attempt, and is told at the next look
     bool fixed;   // it has started, owns no save areas, and is not preempted
     bool broken;  // a member has failed after the start
 };

@@ -145,6 +145,10 @@ void Gangs::follow(Gang& gang, uint64_t now) {
 // What the peers of one that has started say.
 void Gangs::hear(Gang& gang, uint64_t now) {
     if (!gang.started || gang.broken) return;
+    if (gang.untold) {
+        gang.untold = false;
+        if (!signal_cards(gang, kArrived)) return;
+    }
     if (gang.step == GangStep::kRuns) {
         if (gang.follows_from <= now) follow(gang, now);
         return;
@@ -231,9 +235,7 @@ uint64_t Gangs::may_leave_for(const Gang& waits) const {
     });
     each([&](Gang& gang) {
         if ((over & ~leaving & bit_of(gang)) == 0 || !can_leave(gang)) return;
-        const Precedence others = arbiter_->precedence(queues_[gang.queue[0]], now);
-        if (others.lacks && (others.above || others.lead_ps > arbiter_->policy().slice_ps))
-            push_off(gang, ORR_TRACE_NONE, now);
+        if (arbiter_->precedence(queues_[gang.queue[0]], now).lacks) push_off(gang, ORR_TRACE_NONE, now);
     });
 }
 

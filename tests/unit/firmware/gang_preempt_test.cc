@@ -460,6 +460,25 @@ TEST_F(GangsLeave, AQuotaIsOneOfTheWholeGang) {
         EXPECT_EQ(cards[c]->call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
 }
 
+// The link is full at the moment when a slice ends.
+TEST_F(GangsLeave, AFullLinkEndsNoGang) {
+    launch();
+    launch_other(0);
+    cards[0]->soc.busy_signals = 100;
+    expect_left();
+    EXPECT_EQ(cards[0]->soc.busy_signals, 0u);
+    finish_of(0, kOther);
+    for (int ms = 0; ms < 30 && running_of(0, 0x1000) == 0; ++ms)
+        pass(1);
+    for (const std::uint32_t c : {0u, 1u}) {
+        EXPECT_EQ(running_of(c, 0x1000), 1u);
+        finish(c);
+    }
+    deliver();
+    for (const std::uint32_t c : {0u, 1u})
+        EXPECT_EQ(cards[c]->status(20).completed, 3u);
+}
+
 // However short its periods are: they make it leave without end, and it does not fail for that.
 TEST_F(GangsLeave, AQuotaOfShortPeriodsMakesNoGangFail) {
     launch();
