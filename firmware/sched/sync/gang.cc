@@ -384,6 +384,7 @@ void Gangs::free(Gang& gang) {
     used_ &= ~bit_of(gang);
     cross_ &= ~bit_of(gang);
     unread_ &= ~bit_of(gang);
+    reading_ &= ~bit_of(gang);
     left_ &= ~bit_of(gang);
     if (locked_by_ == &gang) {
         locked_by_ = nullptr;
@@ -528,6 +529,8 @@ void Gangs::serve(bool more) {
         wanted_ = false;
         look_ps_ = 0;
         left_ = used_;
+        reading_ = unread_;
+        unread_ = 0;
         each([](Gang& gang) { gang.presses = gang.crowded = false; });
     }
     look_at_started(now);
@@ -535,9 +538,9 @@ void Gangs::serve(bool more) {
         grants_ = false;
         arbiter_->grant_vector_ports(now);
     }
-    for (; unread_ != 0 && looks != 0; --looks) {
-        Gang& gang = rows_[lowest_bit(unread_)];
-        unread_ &= unread_ - 1;
+    for (; reading_ != 0 && looks != 0; --looks) {
+        Gang& gang = rows_[lowest_bit(reading_)];
+        reading_ &= reading_ - 1;
         hear(gang, now);
     }
     // Also while one has the lock: what runs may have to leave for the others.
@@ -559,7 +562,7 @@ void Gangs::serve(bool more) {
         // Those behind it wait for it.
         if (next->presses) left_ = 0;
     }
-    looking_ = unread_ != 0 || left_ != 0;
+    looking_ = reading_ != 0 || left_ != 0;
     // Who holds the ports starts in a moment.
     if (!looking_ && (locked_by_ == nullptr || locked_by_->step == GangStep::kLocked))
         press(hal_->reg(SOC_TIME));

@@ -263,6 +263,7 @@ class Gangs {
     uint64_t used_;        // bit n: of row n
     uint64_t cross_;       // the same, of gangs of several cards
     uint64_t unread_;      // of these: what peers say is to be read
+    uint64_t reading_;     // by this look at all: not what they say from then on, which may never end
     uint64_t left_;        // that this look at all has not seen yet
     bool looking_;         // a look at all has begun
     bool wanted_;          // a further one is wanted

@@ -181,7 +181,7 @@ void Gangs::hear(Gang& gang, uint64_t now) {
         gang.told_held = false;
         gang.yields_until = kNever;
         gang.met_ps = gang.yields_class_ps = gang.yields_since = 0;
-        unread_ |= cross_ & bit_of(gang);
+        reading_ |= cross_ & bit_of(gang);
         left_ |= bit_of(gang);
         arbiter_->grant_vector_ports(now);
     });

@@ -116,13 +116,13 @@ bool Gangs::its_turn(Gang& gang) {
 }
 
 // It would not be preempted now, but could be later: it waits for that, as other jobs do for an area. If its
-// user owns none, others may be so many that none is ever left for it: not longer than for its turn.
+// user owns none, others may be so many that none is ever left for it: not longer than its limit.
 bool Gangs::lacks_areas(const Gang& gang) const {
     if (gang.started) return false;
     const GangAreas areas = arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
     return areas == GangAreas::kUserHas ||
            (areas == GangAreas::kOthersHave &&
-            hal_->reg(SOC_TIME) - gang.waits_since < ORR_GANG_LIMITS * gang.limit_ps);
+            hal_->reg(SOC_TIME) - gang.waits_since < gang.limit_ps);
 }
 
 // Another one keeps its place before it: it waits for gangs that can be preempted, so it has room soon. And

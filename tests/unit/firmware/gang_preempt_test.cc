@@ -428,6 +428,28 @@ TEST_F(GangsLeave, SavedOnesLeaveAreasToOthers) {
         EXPECT_EQ(card.status(20 + n).completed, 2u) << n;
 }
 
+// All areas but a few are one user's: another's gang waits for its limit, and starts without any of its own.
+TEST_F(GangsLeave, WhoOwnsNoAreasWaitsForThemNoLongerThanHisLimit) {
+    Bench& card = *cards[0];
+    std::vector<ProcessQueue> members;
+    for (std::uint32_t n = 0; n < 8; ++n) {
+        const std::uint32_t context = 1 + n / 4;
+        members.push_back(make(0, 20 + n, context, context == 1 ? kLongUs : 10'000));
+        card.submit(members.back(), {gang(4, 1, 0, 1, kBoard + 0x200 * context),
+                                     resident(2, context == 1 ? 0x1000 : kOther)});
+    }
+    EXPECT_EQ(running_of(0, 0x1000), 4u);
+    pass(9);
+    EXPECT_EQ(running_of(0, kOther), 0u);
+    pass(4);
+    EXPECT_EQ(running_of(0, kOther), 4u);
+    EXPECT_EQ(running_of(0, 0x1000), 0u);
+    finish_of(0, kOther);
+    pass(4);
+    EXPECT_EQ(running_of(0, 0x1000), 4u);
+    finish(0);
+}
+
 // What it waits is not time on the engine.
 TEST_F(GangsLeave, SavedTimeIsNoTimeAgainstTheLimit) {
     Bench& card = *cards[0];
