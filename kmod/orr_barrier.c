@@ -392,14 +392,7 @@ int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file
 	return 0;
 }
 
-/**
- * orr_barrier_joins - is a node with this card in a barrier?
- * @odev: the card
- * @node: the other's
- *
- * Return: whether it is, at about this time.
- */
-bool orr_barrier_joins(struct orr_device *odev, u32 node)
+static bool orr_barrier_has(const struct orr_device *odev, u32 node)
 {
 	unsigned int i, j;
 
@@ -408,6 +401,18 @@ bool orr_barrier_joins(struct orr_device *odev, u32 node)
 			if (READ_ONCE(odev->barriers.slots[i].nodes[j]) == node)
 				return true;
 	return false;
+}
+
+/**
+ * orr_barrier_joins - are two cards in a barrier, or is one half made?
+ * @odev: a card
+ * @other: the other
+ *
+ * Return: whether they are, at about this time.
+ */
+bool orr_barrier_joins(const struct orr_device *odev, const struct orr_device *other)
+{
+	return orr_barrier_has(odev, other->node) || orr_barrier_has(other, odev->node);
 }
 
 /**

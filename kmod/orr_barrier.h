@@ -60,7 +60,7 @@ struct orr_barriers {
 };
 
 int orr_barriers_init(struct orr_device *odev);
-bool orr_barrier_joins(struct orr_device *odev, u32 node);
+bool orr_barrier_joins(const struct orr_device *odev, const struct orr_device *other);
 void orr_barrier_forget(struct orr_device *odev, struct orr_barrier_end *end);
 
 #endif /* _ORR_BARRIER_H_ */

@@ -47,6 +47,8 @@ struct orr_map_card {
 	u32 forward_ns;
 	/** @stands: it takes nothing at present, because a debugger holds it or another */
 	bool stands;
+	/** @lost: to the driver, whatever its links say */
+	bool lost;
 	/** @port: by number */
 	struct orr_map_port port[ORR_LINK_MAX_PORTS];
 };

@@ -26,7 +26,8 @@ static void orr_map_look(struct orr_map_card *card)
 	for (p = 0; p < ORR_LINK_MAX_PORTS; p++)
 		card->port[p].peer = ORR_MAP_NONE;
 	card->forward_ns = 0;
-	if (orr_enter(odev, &idx))
+	card->lost = orr_enter(odev, &idx);
+	if (card->lost)
 		return;
 	for (p = 0; p < odev->info.link_ports; p++) {
 		struct orr_map_port *port = &card->port[p];
@@ -384,7 +385,7 @@ void orr_map_make(void)
 	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))
 		pair->in_use = orr_peer_has_grants(pair->ends[0], pair->ends[1]->node) ||
 			       orr_peer_has_grants(pair->ends[1], pair->ends[0]->node) ||
-			       orr_barrier_joins(pair->ends[0], pair->ends[1]->node);
+			       orr_barrier_joins(pair->ends[0], pair->ends[1]);
 	orr_map_adopt();
 	WRITE_ONCE(orr_map_jiffies, jiffies);
 }

@@ -17,6 +17,9 @@
  *
  * A link between the ends only tells its sender what it lost, and needs no 1, 2, 4 and 5 for that.
  *
+ * Where no way is left both ends get a new epoch and HOLD, with which who waits in a barrier for the other
+ * end learns that it is gone, also when that is a card that is lost and whose links are up.
+ *
  * A card may stand, because a debugger holds it, or another with which it keeps step. Ways for which it
  * has to take something are stuck then: they are not up, and all is tried again when nobody is held any
  * more. Others go on. If neither end of a way takes the new epoch, what is left of the old still has
@@ -306,7 +309,7 @@ static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
 	orr_way_put(&old);
 }
 
-/* There is no way any more: both ends are told so, where a link that is down would not tell. */
+/* There is no way any more: both ends are told so, whatever their links tell them. */
 static void orr_pair_cut(struct orr_pair *pair)
 {
 	struct orr_way way = { .up = false };
@@ -314,11 +317,12 @@ static void orr_pair_cut(struct orr_pair *pair)
 	if (!pair->way.up && !pair->harmed && !pair->stuck)
 		return;
 	pair->stuck = false;
-	if (orr_way_is_far(&pair->way)) {
+	/* Who has no epochs has no barriers either. */
+	if (pair->epoch || orr_way_is_far(&pair->way)) {
 		pair->epoch = ++orr_last_epoch ?: ++orr_last_epoch;
 		pair->stuck = orr_pair_write(pair, ORR_ROUTE_HOLD, NULL) == -EBUSY;
 	}
-	if ((pair->way.links && !orr_way_is_far(&pair->way)) || pair->stuck) {
+	if (pair->stuck) {
 		way = pair->way;
 		way.up = false;
 	}
@@ -344,7 +348,8 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 	if (same && !orr_pair_is_harmed(pair))
 		return false;
 	orr_way_of_map(a, b, ports, links, &way);
-	if (same && !orr_way_is_far(&way)) {
+	/* One that was cut has to have its hold taken away. */
+	if (same && pair->way.up && !orr_way_is_far(&way)) {
 		way.up = true;
 	} else {
 		/* A card that does not pass on has no epochs. */
@@ -355,6 +360,13 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 	}
 	orr_pair_set(pair, &way);
 	return before;
+}
+
+/* As the map has it, so that it is the same for the whole round. */
+static bool orr_pair_has_lost(const struct orr_pair *pair)
+{
+	return orr_map.card[orr_map_index(pair->ends[0])].lost ||
+	       orr_map.card[orr_map_index(pair->ends[1])].lost;
 }
 
 /* Return: whether there were any. */
@@ -444,8 +456,13 @@ static void orr_routes_make(void)
 	atomic_set(&orr_update_wanted, 0);
 	orr_map_make();
 	lost = orr_pairs_forget_gone();
+	/* A card that is lost goes first: it is the cause of what becomes of ways through it. */
 	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))
-		lost |= orr_pair_judge(pair, &changed);
+		if (orr_pair_has_lost(pair))
+			lost |= orr_pair_judge(pair, &changed);
+	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))
+		if (!orr_pair_has_lost(pair))
+			lost |= orr_pair_judge(pair, &changed);
 	orr_pairs_begin_anew(&changed, lost);
 	orr_pairs_note_stuck();
 }

@@ -8,6 +8,14 @@
 
 namespace orrery::emu {
 
+namespace {
+
+// Words to a member that its way may lose while it stands. After that it is told no more: a limit of its
+// waits ends them.
+constexpr unsigned kMostLost = 16;
+
+}  // namespace
+
 BarrierUnit::BarrierUnit(EventQueue& events, Vram& vram, const Peers& peers, Counters& counters, Hooks hooks)
     : events_(events), vram_(vram), peers_(peers), counters_(counters), hooks_(std::move(hooks)) {
     for (Slot& slot : slots_) {
@@ -100,11 +108,12 @@ void BarrierUnit::empty(Slot& slot) {
         member.word = member.session = member.seen = member.told = 0;
         member.port = nullptr;
         member.gone = member.owes_leave = false;
-        member.cause = member.last = 0;
+        member.cause = member.last = member.order = 0;
+        member.lost_words = 0;
     }
     slot.members = 0;
     slot.key = slot.release = slot.word = slot.arrived = slot.released = slot.raised = slot.cause = 0;
-    slot.released_at = 0;
+    slot.released_at = slot.last_order = 0;
     slot.cause_raised = false;
     set_state(slot, ORR_BARRIER_FREE);
 }
@@ -151,6 +160,7 @@ link::Status BarrierUnit::take(const link::Message& message) {
         // It knows.
         member->owes_leave = false;
         if (!std::exchange(member->gone, true)) {
+            note_order(slot, *member);
             member->cause = message.value;
             member->last = message.compare;
         }
@@ -178,10 +188,12 @@ void BarrierUnit::count_up(Slot& slot, ModelTime at) {
 
 void BarrierUnit::check(Slot& slot, ModelTime at) {
     if (slot.state != ORR_BARRIER_ARMED) return;
-    const auto members = std::span(slot.member).first(slot.members);
-    const auto missing = std::ranges::find_if(
-        members, [&](const Member& member) { return member.gone && member.last < slot.arrived; });
-    if (missing != members.end()) fail(slot, missing->cause, at);
+    const Member* first = nullptr;
+    for (const Member& member : std::span(slot.member).first(slot.members)) {
+        const bool missing = member.gone && member.last < slot.arrived;
+        if (missing && (first == nullptr || member.order < first->order)) first = &member;
+    }
+    if (first != nullptr) fail(slot, first->cause, at);
 }
 
 void BarrierUnit::fail(Slot& slot, std::uint64_t word, ModelTime at) {
@@ -220,9 +232,17 @@ bool BarrierUnit::has_way(const Member& member) const {
            member.port->session() == member.session;
 }
 
+// By the clock several may be acted on at once: what came first is seen here.
 void BarrierUnit::ways_changed() {
-    const bool any =
-        std::ranges::any_of(slots_, [](const Slot& slot) { return slot.state != ORR_BARRIER_FREE; });
+    bool any = false;
+    for (Slot& slot : slots_) {
+        if (slot.state == ORR_BARRIER_FREE) continue;
+        for (Member& member : std::span(slot.member).first(slot.members)) {
+            if (member.gone || has_way(member)) continue;
+            note_order(slot, member);
+            any = true;
+        }
+    }
     if (any) events_.schedule(ways_, hooks_.act_at ? hooks_.act_at() : events_.now());
 }
 
@@ -230,18 +250,28 @@ void BarrierUnit::on_ways(ModelTime) {
     for (Slot& slot : slots_) {
         if (slot.state == ORR_BARRIER_FREE) continue;
         for (Member& member : std::span(slot.member).first(slot.members)) {
-            if (!member.gone && !has_way(member)) lost(slot, member);
+            if (!member.gone && member.order != 0) lose(slot, member);
         }
+        check(slot, events_.system_now());
         end_leaving(slot);
     }
 }
 
-void BarrierUnit::lost(Slot& slot, Member& member) {
+void BarrierUnit::note_order(Slot& slot, Member& member) {
+    if (member.order == 0) member.order = ++slot.last_order;
+}
+
+void BarrierUnit::lose(Slot& slot, Member& member) {
+    note_order(slot, member);
     if (!std::exchange(member.gone, true)) {
         member.cause = member.word;
         member.last = slot.released;
     }
     member.owes_leave = false;
+}
+
+void BarrierUnit::lost(Slot& slot, Member& member) {
+    lose(slot, member);
     check(slot, events_.system_now());
 }
 
@@ -263,9 +293,10 @@ void BarrierUnit::tell(Slot& slot, Member& member) {
                                                               .last = fails ? slot.released : 0,
                                                               .key = slot.key});
         if (told.fault != ORR_FAULT_NONE) {
-            // That it has lost something is known here only, if the way still stands.
-            if (slot.state != ORR_BARRIER_ARMED || !has_way(member)) return lost(slot, member);
-            fail(slot, member.word, events_.system_now());
+            // That it has lost something is known here only, if the way still stands, so the member is told
+            // that the barrier has failed, some times.
+            if (!has_way(member) || ++member.lost_words == kMostLost) return lost(slot, member);
+            if (slot.state == ORR_BARRIER_ARMED) fail(slot, member.word, events_.system_now());
         } else if (!told.sent) {
             member.waits = true;
             return member.port->wait_for_room(member.node, member.room);

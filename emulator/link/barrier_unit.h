@@ -69,10 +69,12 @@ class BarrierUnit final : public Arrivals {
         std::uint32_t route = 0;
         std::uint64_t session = 0;
         bool gone = false;        // that way is lost, or it has said that it has failed
+        std::uint64_t order = 0;  // of those that are gone, or about to be as their way is; 0: it is not
         std::uint64_t cause = 0;  // why it is gone
         std::uint64_t last = 0;   // the last round that it has seen to its end before
         std::uint64_t seen = 0;   // the round at which it is
         std::uint64_t told = 0;   // the round that it knows of
+        unsigned lost_words = 0;  // on their way to it, which still stands
         bool owes_leave = false;  // it is still to be told that the barrier has failed
         bool waits = false;       // for room
         Event room = Event::of<&Member::on_room>(this);
@@ -86,8 +88,9 @@ class BarrierUnit final : public Arrivals {
         std::uint64_t word = 0;     // for when this card is reset
         std::uint64_t arrived = 0;  // the round at which this card is
         std::uint64_t released = 0, raised = 0;
-        ModelTime released_at = 0;  // in system time
-        std::uint64_t cause = 0;    // why it has failed, as the semaphore has it; 0: it has not
+        std::uint64_t last_order = 0;  // of its members
+        ModelTime released_at = 0;     // in system time
+        std::uint64_t cause = 0;       // why it has failed, as the semaphore has it; 0: it has not
         bool cause_raised = false;
     };
     bool has_way(const Member& member) const;
@@ -95,10 +98,14 @@ class BarrierUnit final : public Arrivals {
     // What the member does not know yet, if there is room.
     void tell(Slot& slot, Member& member);
     void tell_all(Slot& slot);
+    static void note_order(Slot& slot, Member& member);
+    static void lose(Slot& slot, Member& member);
+    // And what that means for the slot.
     void lost(Slot& slot, Member& member);
     void stop_waiting(Member& member);
     void count_up(Slot& slot, ModelTime at);
-    // Fails it if this card has arrived at a round of which one that is gone has not seen the end.
+    // Fails it if this card has arrived at a round of which one that is gone has not seen the end. Of several
+    // the first that went is the cause.
     void check(Slot& slot, ModelTime at);
     // All members hear of it, also from those that only heard of it: one may have lost its way to who knew
     // first.

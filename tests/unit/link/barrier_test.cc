@@ -268,6 +268,23 @@ TEST_F(BarrierTest, AWayThatIsAnotherFailsIt) {
     }
 }
 
+// The first that is lost is the cause, whatever the order of the members, and also of ways that are acted on
+// at once.
+TEST_F(BarrierTest, TheFirstThatIsLostIsTheCause) {
+    for (const bool at_once : {false, true}) {
+        bring_up(3, Shape::kMesh);
+        barrier().arm();
+        for (const unsigned other : {2u, 1u}) {
+            net()[0].route(other + 1, other - 1, 0, ORR_ROUTE_HOLD);
+            if (!at_once) net().run();
+        }
+        net().run();
+        ASSERT_EQ(barrier().arrive(0, 1), ORR_FAULT_NONE);
+        net().run();
+        EXPECT_EQ(barrier().at(0).value, failed(lost_word(2)));
+    }
+}
+
 TEST_F(BarrierTest, AWordThatIsLostOnTheWireFailsIt) {
     bring_up();
     barrier().arm();
@@ -280,6 +297,26 @@ TEST_F(BarrierTest, AWordThatIsLostOnTheWireFailsIt) {
         ASSERT_EQ(barrier().arrive(n, 1), ORR_FAULT_NONE);
     net().run();
     EXPECT_TRUE(barrier().all_have(failed(lost_word(1))));
+}
+
+// Also the word that it has failed, some times in a row.
+TEST_F(BarrierTest, AWordOfFailureThatIsLostIsSaidAgain) {
+    bring_up(2);
+    barrier().arm();
+    ASSERT_TRUE(net()[0].faults.add("link port=1 first=1 count=5 drop"));
+    for (const unsigned n : {1u, 0u})
+        ASSERT_EQ(barrier().arrive(n, 1), ORR_FAULT_NONE);
+    net().run();
+    EXPECT_TRUE(barrier().all_have(failed(lost_word(1))));
+    // A wire that loses all there is ends.
+    bring_up(2);
+    barrier().arm();
+    ASSERT_TRUE(net()[0].faults.add("link port=1 first=1 count=all drop"));
+    for (const unsigned n : {1u, 0u})
+        ASSERT_EQ(barrier().arrive(n, 1), ORR_FAULT_NONE);
+    net().run();
+    EXPECT_EQ(barrier().at(0).value, failed(lost_word(1)));
+    EXPECT_EQ(barrier().at(1).value, 0u);
 }
 
 TEST_F(BarrierTest, ClearedItFailsForTheOthersAndIsFree) {

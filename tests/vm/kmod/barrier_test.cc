@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -208,6 +209,16 @@ TEST_F(Barriers, AProcessThatIsKilledFailsAll) {
         place(n).expect_poisoned(ORR_QERR_ABANDONED);
         EXPECT_EQ(ORR_FAILURE_NODE(place(n).outcome().error_detail), device_of(place(0)).uid & 0xff);
     }
+}
+
+// The first card's wire loses its arrival, and then the word that the barrier has failed.
+TEST_F(Barriers, WhatTheWireLosesEndsItForBoth) {
+    if (std::getenv("ORRERY_LINK_DROP") == nullptr) GTEST_SKIP() << "needs a link that loses";
+    map_all();
+    meet(1, 1);
+    meet(0, 1);
+    for (unsigned n = 0; n < count(); ++n)
+        place(n).expect_poisoned(ORR_QERR_PEER_LOST);
 }
 
 // So many for a user, and all of them again when they have gone.

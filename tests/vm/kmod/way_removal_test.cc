@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
@@ -61,21 +63,59 @@ TEST_F(WayRemoval, TheOwnerIsLost) {
     }
 }
 
-// No link of the others goes down, and the card between is no member.
+// No link of the others goes down. The card between is no member; the neighbour's own link stays up, too, and
+// a card in lockstep says nothing itself as it is reset.
 TEST_F(WayRemoval, ABarrierEndsWithACard) {
-    for (const bool unbind : {true, false}) {
-        Place here(node(0)), there(node(2));
-        here.make_memory();
-        there.make_memory();
-        const File other = barrier_with(here, there.fd(), there.memory.handle);
-        here.queue->submit(std::vector{signal(kPage, 1), wait_for(kVa, 1)});
-        if (unbind)
-            EXPECT_TRUE(unbind_driver(cards_[2]));
-        else
-            EXPECT_TRUE(write_file("/sys/bus/pci/devices/" + cards_[2] + "/reset", "1"));
-        here.expect_poisoned(ORR_QERR_PEER_LOST);
-        begin_anew(2);
+    for (const std::size_t gone : {2u, 1u}) {
+        for (const bool unbind : {true, false}) {
+            Place owner(node(0)), there(node(gone));
+            owner.make_memory();
+            there.make_memory();
+            const File other = barrier_with(owner, there.fd(), there.memory.handle);
+            owner.queue->submit(std::vector{signal(kPage, 1), wait_for(kVa, 1)});
+            drm_orr_query_device card{};
+            ASSERT_EQ(call(there.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+            if (unbind)
+                EXPECT_TRUE(unbind_driver(cards_[gone]));
+            else
+                EXPECT_TRUE(write_file("/sys/bus/pci/devices/" + cards_[gone] + "/reset", "1"));
+            owner.expect_poisoned(ORR_QERR_PEER_LOST);
+            EXPECT_EQ(ORR_FAILURE_NODE(owner.outcome().error_detail), card.uid & 0xff)
+                << gone << (unbind ? " unbound" : " lost");
+            begin_anew(gone);
+        }
     }
+}
+
+// The card in the middle is a member, and its loss is the cause for those at both ends: what it leaves
+// without a way goes after it.
+TEST_F(WayRemoval, ABarrierBlamesTheCardThatIsLost) {
+    std::vector<std::unique_ptr<Place>> places;
+    std::vector<File> memories(3), pages;
+    std::vector<drm_orr_barrier_member> members;
+    // It comes last in the table.
+    for (const std::size_t card : {0u, 2u, 1u}) {
+        places.push_back(std::make_unique<Place>(node(card)));
+        places.back()->make_memory();
+        File& memory = memories[places.size() - 1];
+        ASSERT_EQ(export_bo(places.back()->fd(), places.back()->memory.handle, memory), 0);
+        members.push_back({.memory = memory.get(), .page = 0, .offset = 0});
+    }
+    ASSERT_EQ(make_barrier(places[0]->fd(), members), 0);
+    for (const drm_orr_barrier_member& member : members)
+        pages.emplace_back(member.page);
+    for (const unsigned end : {0u, 1u}) {
+        map_page(*places[end], pages[end]);
+        places[end]->queue->submit(std::vector{signal(kPage, 1), wait_for(kVa, 1)});
+    }
+    drm_orr_query_device card{};
+    ASSERT_EQ(call(places[2]->fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    ASSERT_TRUE(write_file("/sys/bus/pci/devices/" + cards_[1] + "/reset", "1"));
+    for (const unsigned end : {0u, 1u}) {
+        places[end]->expect_poisoned(ORR_QERR_PEER_LOST);
+        EXPECT_EQ(ORR_FAILURE_NODE(places[end]->outcome().error_detail), card.uid & 0xff) << end;
+    }
+    begin_anew(1);
 }
 
 // Under a copy the driver leaves the card in the middle, or that is lost.
