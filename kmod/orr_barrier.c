@@ -99,7 +99,8 @@ static void orr_barrier_work(struct work_struct *work)
  * @odev: the card
  * @end: that part
  *
- * Who frees must not wait for a card, so a work does. An unbind waits for it.
+ * Who frees must not wait for a card, so a work does. An unbind waits for it. It is on no queue of the
+ * card's: it waits for memory, and for cards that a debugger holds, for which fences must not wait.
  */
 void orr_barrier_forget(struct orr_device *odev, struct orr_barrier_end *end)
 {
@@ -111,7 +112,7 @@ void orr_barrier_forget(struct orr_device *odev, struct orr_barrier_end *end)
 	}
 	scoped_guard(spinlock, &odev->barriers.ended_lock)
 		list_add_tail(&end->link, &odev->barriers.ended);
-	queue_work(odev->ask_wq, &odev->barriers.work);
+	queue_work(system_long_wq, &odev->barriers.work);
 	orr_exit(odev, idx);
 }
 
