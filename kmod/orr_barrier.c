@@ -131,6 +131,8 @@ struct orr_barrier_seat {
 
 struct orr_barrier_table {
 	unsigned int count;
+	/* Of the ways between two seats, as they were before the first was armed. */
+	u32 versions[ORR_BARRIER_MEMBERS][ORR_BARRIER_MEMBERS];
 	struct orr_barrier_seat seat[ORR_BARRIER_MEMBERS];
 };
 
@@ -265,19 +267,44 @@ static void orr_barrier_table_free(struct orr_barrier_table *table)
 
 DEFINE_FREE(orr_barrier_table, struct orr_barrier_table *, orr_barrier_table_free(_T))
 
-/* All members have a way to each other, and keep it. */
-static int orr_barrier_join(const struct orr_barrier_table *table)
+/* All members have a way to each other. */
+static int orr_barrier_join(struct orr_barrier_table *table)
 {
 	unsigned int i, j;
 	int ret;
 
 	for (i = 0; i < table->count; i++) {
 		for (j = i + 1; j < table->count; j++) {
-			ret = orr_peer_join(table->seat[i].odev, table->seat[j].odev);
+			struct orr_device *odev = table->seat[i].odev, *other = table->seat[j].odev;
+			struct orr_way way;
+
+			ret = orr_peer_join(odev, other);
 			if (ret)
 				return ret;
+			if (!orr_way_get(odev->node, other->node, &way))
+				return -ENODEV;
+			table->versions[i][j] = way.version;
+			orr_way_put(&way);
 		}
 	}
+	return 0;
+}
+
+/*
+ * All members were armed with the same ways. Who was armed after another, with a way that is newer, would
+ * not hear of the other's failure.
+ */
+static int orr_barrier_stands(const struct orr_barrier_table *table)
+{
+	unsigned int i, j;
+	bool up;
+
+	for (i = 0; i < table->count; i++)
+		for (j = i + 1; j < table->count; j++)
+			if (orr_way_look(table->seat[i].odev, table->seat[j].odev, &up) !=
+				    table->versions[i][j] ||
+			    !up)
+				return -EXDEV;
 	return 0;
 }
 
@@ -347,7 +374,8 @@ static int orr_barrier_arm(const struct orr_barrier_table *table, unsigned int a
  * @drm_file: the file
  *
  * Return: 0, -EINVAL, -EBADF, -EOPNOTSUPP: a card has no barrier unit, -EBUSY: all slots of one are taken,
- * -EDQUOT: by this user, -EXDEV: two cards have no way to each other, -ENODEV, -ENOMEM, …
+ * -EDQUOT: by this user, -EXDEV: two cards have no way to each other, or
+ * it was made anew meanwhile, -ENODEV, -ENOMEM, …
  */
 int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
@@ -372,6 +400,7 @@ int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file
 
 		for (i = 0; i < table->count && !ret; i++)
 			ret = orr_barrier_arm(table, i, key);
+		ret = ret ?: orr_barrier_stands(table);
 	}
 	for (i = 0; i < table->count && !ret; i++) {
 		ret = get_unused_fd_flags(O_CLOEXEC);
