@@ -153,8 +153,12 @@ link::Status BarrierUnit::take(const link::Message& message) {
     Slot& slot = slots_[message.offset];
     const auto members = std::span(slot.member).first(slot.members);
     const auto member = std::ranges::find(members, message.source, &Member::node);
-    if ((slot.state != ORR_BARRIER_ARMED && slot.state != ORR_BARRIER_LOST) || member == members.end())
-        return denied(link::kDenied);
+    if (slot.state != ORR_BARRIER_ARMED && slot.state != ORR_BARRIER_LOST) {
+        // Members that end at about the same time tell each other so when there is nobody to be told any
+        // more.
+        return message.op == link::kOpLeave ? link::kDone : denied(link::kDenied);
+    }
+    if (member == members.end()) return denied(link::kDenied);
     if (message.key != slot.key) return denied(link::kBadKey);
     if (message.op == link::kOpLeave) {
         // It knows.

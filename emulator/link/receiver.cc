@@ -140,7 +140,8 @@ void Receiver::execute(const Message& message, bool deny) {
     if (message.destination != node_ || !comes_here_(message.source, message.epoch))
         return refuse(message, kDenied, false);
     if (is_barrier(message.op)) {
-        if (const Status status = barrier_(message); status != kDone) refuse(message, status, true);
+        // No unit takes an answer: who was there and has ended is no news to a member.
+        if (const Status status = barrier_(message); status != kDone) refuse(message, status, false);
         return;
     }
     std::uint8_t* at = vram_.at(message.offset, bytes);

@@ -127,7 +127,7 @@
  * reset, and when the way to a member is lost or is another (ORR_R_ROUTE): the semaphores of all members that are at a
  * later round than the last that ended well there, or come to one, get the word for that, and the first stays. So who
  * has met all and leaves spoils nobody's round. What words mean is software's matter. A word from a card that is no
- * member, or has another key, is denied and counted.
+ * member, or has another key, is denied and counted; that a member leaves a slot that is not armed is no matter.
  *
  * A slot is free, gets its members one by one (ADD), and is armed (ARM). Write what a command needs, then the command;
  * it was carried out once ORR_R_BARRIER_DONE equals the number of commands written since reset.
