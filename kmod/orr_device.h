@@ -128,8 +128,8 @@ struct orr_info {
 	u32 vector_vlen;
 	/** @checks: of kernels, ORR_CHECKS_* */
 	u32 checks;
-	/** @barrier_slots: of its barrier unit; 0: it has none */
-	u32 barrier_slots;
+	/** @barriers: ORR_R_BARRIER; 0: it has no barrier unit */
+	u32 barriers;
 	/** @platform: what the card knows of what is around it, ORR_PLATFORM_* */
 	u32 platform;
 	/** @host_atomics: kernels may use atomics on host memory */
@@ -501,7 +501,9 @@ static inline bool orr_has_notes(const struct orr_device *odev)
 /* As many slots as this driver counts on. */
 static inline bool orr_has_barriers(const struct orr_device *odev)
 {
-	return odev->info.barrier_slots >= ORR_BARRIER_SLOTS;
+	u32 unit = odev->info.barriers;
+
+	return (unit & 0xffff) >= ORR_BARRIER_SLOTS && unit >> 16 >= ORR_BARRIER_MEMBERS;
 }
 
 static inline bool orr_link_counts(const struct orr_device *odev)

@@ -194,7 +194,7 @@ int orr_hw_identify(struct orr_device *odev)
 	info->checks = orr_hw_constant32(odev, ORR_R_CHECKS, &ones);
 	info->platform = orr_hw_constant32(odev, ORR_R_PLATFORM, &ones);
 	if ((info->hw_version & 0xffff) >= 3)
-		info->barrier_slots = orr_hw_constant32(odev, ORR_R_BARRIER, &ones) & 0xffff;
+		info->barriers = orr_hw_constant32(odev, ORR_R_BARRIER, &ones);
 	orr_hw_read_text(odev, ORR_R_VECTOR_ISA, info->vector_isa, ORR_ISA_BYTES, &ones);
 	orr_text_sanitise(info->vector_isa);
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1, &ones);

@@ -126,7 +126,8 @@
  * It fails for good when a member says so (a signal with ORR_SEM_FAILED), when a slot of it is cleared or its card
  * reset, and when the way to a member is lost or is another (ORR_R_ROUTE): the semaphores of all members that are at a
  * later round than the last that ended well there, or come to one, get the word for that, and the first stays. So who
- * has met all and leaves spoils nobody's round. What words mean is software's matter. A word from a card that is no
+ * has met all and leaves spoils nobody's round, but that of one which had arrived further by then; and a semaphore of
+ * a card that does not arrive stays as it is. What words mean is software's matter. A word from a card that is no
  * member, or has another key, is denied and counted; that a member leaves a slot that is not armed is no matter.
  *
  * A slot is free, gets its members one by one (ADD), and is armed (ARM). Write what a command needs, then the command;
@@ -137,8 +138,8 @@
 #define ORR_R_BARRIER_KEY 0x03a8     /* 64, WO: which all members have in common; reset: 0. ARM */
 #define ORR_R_BARRIER_RELEASE 0x03b0 /* 64, RW: VRAM offset of the struct orr_semaphore; reset: 0. ARM */
 /*
- * 63 bits. ADD: what all get when the way to that member is lost. ARM: what the others get when this card is reset.
- * CLEAR: what all get now; 0: nobody is told.
+ * 63 bits: the word of a failure, see above for who gets it. ADD: the way to that member is lost. ARM, for the
+ * others: this card is reset. CLEAR: the slot is cleared; 0: nobody is told.
  */
 #define ORR_R_BARRIER_WORD 0x03b8 /* 64, RW: reset: 0 */
 /* slot | ORR_BARRIER_ADD, _ARM or _CLEAR. Once CLEAR is done the unit writes nothing for that slot any more. */

@@ -430,12 +430,16 @@ struct drm_orr_barrier_member {
  * It fails for good when a queue fails the page as any other semaphore that it would have signalled, when
  * nobody has a member's page any more (ORR_QERR_ABANDONED), and when a card or the way between two is lost
  * (ORR_QERR_PEER_LOST); the failure word names the card. The semaphores of all members fail that are at a
- * later round than the last that ended well there, or come to one. There is no other end: close all
- * dma-bufs and handles, and unbind. The members' memory is kept until then.
+ * later round than the last that ended well at whoever left, or come to one. So a member that is ahead may
+ * get the failure while it waits for a round that ended well for others, and the semaphore of one that does
+ * not arrive stays as it is. There is no other end: close all dma-bufs and handles, and unbind. The
+ * members' memory is kept until then.
  *
- * -EOPNOTSUPP: a card has no unit; -EBUSY: all slots of one are taken; -EDQUOT: too many of them by this
- * user; -EXDEV: two of the cards have no way to each other; -EINVAL: two members are of one card, or a
- * memory is not of a card.
+ * -EOPNOTSUPP: a card has no unit, or one for fewer; -EBUSY: all slots of one are taken, or a debugger holds
+ * one of the cards or of those on their ways; -EDQUOT: too many slots by this user; -EXDEV: two of the cards
+ * have no way to each other, or it was made anew meanwhile; -EINVAL: two members are of one card, or a memory
+ * is not of a card of this driver; -EBADF: it is no descriptor; -EMFILE: too many of those; -ENODEV: a card
+ * is lost; -EIO: its unit refuses what no unit should; -ENOMEM; -EINTR, -ERESTARTSYS: by a signal.
  */
 struct drm_orr_barrier_create {
 	__u64 members; /* in: user pointer to struct drm_orr_barrier_member[count], filled in */
