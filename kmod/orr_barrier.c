@@ -13,6 +13,7 @@
 #include <linux/file.h>
 #include <linux/overflow.h>
 #include <linux/random.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include <drm/drm_managed.h>
@@ -66,7 +67,8 @@ static void orr_barrier_clear(struct orr_device *odev, const struct orr_barrier_
 
 	guard(mutex)(&odev->barriers.lock);
 	if (!orr_enter(odev, &idx)) {
-		orr_write64(odev, ORR_R_BARRIER_WORD, orr_barrier_word(odev, ORR_QERR_ABANDONED));
+		orr_write64(odev, ORR_R_BARRIER_WORD,
+			    end->made ? orr_barrier_word(odev, ORR_QERR_ABANDONED) : 0);
 		orr_barrier_command(odev, end->slot | ORR_BARRIER_CLEAR);
 		orr_exit(odev, idx);
 	}
@@ -91,7 +93,26 @@ static void orr_barrier_work(struct work_struct *work)
 	list_for_each_entry_safe(end, next, &ended, link) {
 		orr_barrier_clear(odev, end);
 		orr_barrier_end_free(end);
+		scoped_guard(spinlock, &odev->barriers.ended_lock)
+			odev->barriers.cleared_count++;
+		wake_up_all(&odev->barriers.cleared);
 	}
+}
+
+static bool orr_barrier_are_cleared(struct orr_device *odev, u32 ended)
+{
+	guard(spinlock)(&odev->barriers.ended_lock);
+	return (s32)(odev->barriers.cleared_count - ended) >= 0;
+}
+
+/* Those that have ended by now; a card that a debugger holds takes its time. Return: 0, -ERESTARTSYS. */
+static int orr_barrier_wait_cleared(struct orr_device *odev)
+{
+	u32 ended;
+
+	scoped_guard(spinlock, &odev->barriers.ended_lock)
+		ended = odev->barriers.ended_count;
+	return wait_event_interruptible(odev->barriers.cleared, orr_barrier_are_cleared(odev, ended));
 }
 
 /**
@@ -110,8 +131,10 @@ void orr_barrier_forget(struct orr_device *odev, struct orr_barrier_end *end)
 		orr_barrier_end_free(end);
 		return;
 	}
-	scoped_guard(spinlock, &odev->barriers.ended_lock)
+	scoped_guard(spinlock, &odev->barriers.ended_lock) {
 		list_add_tail(&end->link, &odev->barriers.ended);
+		odev->barriers.ended_count++;
+	}
 	queue_work(system_long_wq, &odev->barriers.work);
 	orr_exit(odev, idx);
 }
@@ -136,8 +159,7 @@ struct orr_barrier_table {
 	struct orr_barrier_seat seat[ORR_BARRIER_MEMBERS];
 };
 
-/* Return: 0, -EBUSY: all slots are taken, -EDQUOT: the user has too many. */
-static int orr_barrier_take_slot(struct orr_device *odev, u32 *slot)
+static int orr_barrier_take_slot_locked(struct orr_device *odev, u32 *slot)
 {
 	unsigned int i, own = 0, free = ORR_BARRIER_SLOTS;
 	u64 states;
@@ -168,6 +190,18 @@ static int orr_barrier_take_slot(struct orr_device *odev, u32 *slot)
 	return 0;
 }
 
+/* Return: 0, -EBUSY: all slots are taken, -EDQUOT: the user has too many, -ENODEV, -ERESTARTSYS. */
+static int orr_barrier_take_slot(struct orr_device *odev, u32 *slot)
+{
+	int ret;
+
+	if (mutex_lock_interruptible(&odev->barriers.lock))
+		return -ERESTARTSYS;
+	ret = orr_barrier_take_slot_locked(odev, slot);
+	mutex_unlock(&odev->barriers.lock);
+	return ret;
+}
+
 /* The BO of a member's part; from now on its end clears the slot. */
 static struct orr_bo *orr_barrier_bo(struct orr_barrier_seat *seat, u64 offset)
 {
@@ -182,14 +216,10 @@ static struct orr_bo *orr_barrier_bo(struct orr_barrier_seat *seat, u64 offset)
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
 	drm_gem_private_object_init(&odev->drm, &bo->base, PAGE_SIZE);
-	scoped_guard(mutex, &odev->barriers.lock)
-		ret = orr_barrier_take_slot(odev, &end->slot);
-	if (ret == -EBUSY || ret == -EDQUOT) {
-		/* Those that have just ended are not to count. */
-		flush_work(&odev->barriers.work);
-		scoped_guard(mutex, &odev->barriers.lock)
-			ret = orr_barrier_take_slot(odev, &end->slot);
-	}
+	ret = orr_barrier_take_slot(odev, &end->slot);
+	/* Those that have just ended are not to count. */
+	if (ret == -EBUSY || ret == -EDQUOT)
+		ret = orr_barrier_wait_cleared(odev) ?: orr_barrier_take_slot(odev, &end->slot);
 	if (ret) {
 		drm_gem_object_put(&bo->base);
 		return ERR_PTR(ret);
@@ -335,6 +365,9 @@ static int orr_barrier_arm_locked(const struct orr_barrier_table *table, unsigne
 
 		if (i == at)
 			continue;
+		/* Each command waits for a card that a debugger holds. */
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		WRITE_ONCE(slot->nodes[nodes++], other->odev->node);
 		orr_write32(odev, ORR_R_BARRIER_MEMBER,
 			    other->odev->node | other->end->slot << ORR_BARRIER_SLOT_SHIFT);
@@ -358,12 +391,14 @@ static int orr_barrier_arm(const struct orr_barrier_table *table, unsigned int a
 	struct orr_device *odev = table->seat[at].odev;
 	int idx, ret;
 
-	guard(mutex)(&odev->barriers.lock);
+	if (mutex_lock_interruptible(&odev->barriers.lock))
+		return -ERESTARTSYS;
 	ret = orr_enter(odev, &idx);
-	if (ret)
-		return ret;
-	ret = orr_barrier_fault(orr_barrier_arm_locked(table, at, key));
-	orr_exit(odev, idx);
+	if (!ret) {
+		ret = orr_barrier_fault(orr_barrier_arm_locked(table, at, key));
+		orr_exit(odev, idx);
+	}
+	mutex_unlock(&odev->barriers.lock);
 	return ret;
 }
 
@@ -374,8 +409,8 @@ static int orr_barrier_arm(const struct orr_barrier_table *table, unsigned int a
  * @drm_file: the file
  *
  * Return: 0, -EINVAL, -EBADF, -EOPNOTSUPP: a card has no barrier unit, -EBUSY: all slots of one are taken,
- * -EDQUOT: by this user, -EXDEV: two cards have no way to each other, or
- * it was made anew meanwhile, -ENODEV, -ENOMEM, …
+ * -EDQUOT: by this user, -EXDEV: two cards have no way to each other, or it was made anew meanwhile,
+ * -ENODEV, -ENOMEM, -EINTR, -ERESTARTSYS, …
  */
 int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
@@ -414,6 +449,8 @@ int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file
 		return ret;
 	if (copy_to_user(u64_to_user_ptr(args->members), members, args->count * sizeof(members[0])))
 		return -EFAULT;
+	for (i = 0; i < table->count; i++)
+		table->seat[i].end->made = true;
 	for (i = 0; i < table->count; i++) {
 		fd_install(table->seat[i].fd, table->seat[i].page->file);
 		table->seat[i].fd = -1;
@@ -455,6 +492,7 @@ int orr_barriers_init(struct orr_device *odev)
 {
 	spin_lock_init(&odev->barriers.ended_lock);
 	INIT_LIST_HEAD(&odev->barriers.ended);
+	init_waitqueue_head(&odev->barriers.cleared);
 	INIT_WORK(&odev->barriers.work, orr_barrier_work);
 	return drmm_mutex_init(&odev->drm, &odev->barriers.lock);
 }

@@ -8,6 +8,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include <orrery/hw/link.h>
@@ -27,6 +28,8 @@ struct orr_barrier_end {
 	struct orr_bo *release;
 	/** @offset: of the semaphore in it */
 	u64 offset;
+	/** @made: all of the barrier was, and given out; else its end touches no semaphore */
+	bool made;
 };
 
 /**
@@ -51,10 +54,16 @@ struct orr_barriers {
 	struct orr_barrier_slot slots[ORR_BARRIER_SLOTS];
 	/** @commands: written since the card's reset */
 	u32 commands;
-	/** @ended_lock: guards @ended */
+	/** @ended_lock: guards @ended and the counts */
 	spinlock_t ended_lock;
 	/** @ended: struct orr_barrier_end whose slots are to be cleared, by @work */
 	struct list_head ended;
+	/** @ended_count: that ever were in @ended */
+	u32 ended_count;
+	/** @cleared_count: of them, in the same order, those whose slots were cleared */
+	u32 cleared_count;
+	/** @cleared: woken as @cleared_count grows */
+	wait_queue_head_t cleared;
 	/** @work: clears them */
 	struct work_struct work;
 };

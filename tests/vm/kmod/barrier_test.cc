@@ -1,6 +1,7 @@
 // Barriers of several cards in their barrier units: for a VM of two cards or more, all of which are members.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,6 +132,26 @@ TEST_F(Barriers, WhatMakesNoSenseIsRefused) {
     EXPECT_EQ(refused([&](auto& some) { some[1].memory = system.get(); }), EINVAL);
     const std::vector<File> pages = make();
     EXPECT_EQ(refused([&](auto& some) { some[1].memory = pages[1].get(); }), EINVAL);
+}
+
+// The last step of making one fails, when all cards are armed: the semaphores are as good as new.
+TEST_F(Barriers, WhatIsNotMadeLeavesNoTrace) {
+    const int next = ::dup(memories_[0].get());
+    ASSERT_GE(next, 0);
+    ::close(next);
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit full{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+    auto all = members();
+    const int error = make_barrier(place(0).fd(), all);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(error, EMFILE);
+    map_all();
+    for (unsigned n = 0; n < count(); ++n)
+        meet(n, 1);
+    for (unsigned n = 0; n < count(); ++n)
+        EXPECT_EQ(place(n).outcome().error, 0u);
 }
 
 TEST_F(Barriers, APageIsForSignalsOfItsCard) {
