@@ -40,20 +40,49 @@ class RandomCaller {
         return often() && !numbers.empty() ? numbers[below(numbers.size())] : noise();
     }
     std::uint64_t address() { return often() ? kVa + below(64) * 4096 : noise64(); }
-    int ask(const char* name, unsigned long request, void* args) {
+    int ask(const char* name, unsigned long request, void* args, const std::set<int>& also = {}) {
         // EIO: of a queue that was aborted.
         static const std::set<int> allowed{EINVAL, ENOENT, EEXIST, EFAULT, ENOMEM,
                                            ENOSPC, EBUSY,  EACCES, ETIME,  EIO};
         const int error = call(fd_, request, args);
         if (error == 0) successes[name]++;
-        if (error != 0 && !allowed.contains(error)) wrong[name] = error;
+        if (error != 0 && !allowed.contains(error) && !also.contains(error)) wrong[name] = error;
         return error;
+    }
+    // Of all cards as a rule.
+    void barrier() {
+        std::array<drm_orr_barrier_member, ORR_BARRIER_MEMBERS_MAX + 4> members{};
+        const std::uint64_t of_all = memories_.size();
+        for (std::uint64_t i = 0; i < members.size(); ++i) {
+            const std::uint64_t card = often() ? i % of_all : below(of_all);
+            members[i].memory = below(16) != 0 ? memories_[card].get() : static_cast<int>(noise());
+            members[i].page = below(16) != 0 ? 0 : static_cast<int>(noise());
+            members[i].offset = often() ? below(256) * 16 : noise64();
+        }
+        drm_orr_barrier_create args{};
+        args.members = below(16) != 0 ? reinterpret_cast<std::uintptr_t>(members.data()) : below(4096);
+        args.count = static_cast<std::uint32_t>(often() ? of_all : below(members.size() + 1));
+        args.flags = below(16) != 0 ? 0 : noise();
+        if (ask("barrier_create", DRM_IOCTL_ORR_BARRIER_CREATE, &args, {EBADF, EDQUOT}) != 0) return;
+        // Some stay for a while.
+        for (std::uint32_t i = 0; i < args.count; ++i)
+            pages_[below(pages_.size())] = File(members[i].page);
     }
     static void forget(std::vector<std::uint32_t>& numbers, std::uint32_t number) {
         std::erase(numbers, number);
     }
+    static std::vector<File> memories() {
+        std::vector<File> all(count_cards());
+        for (unsigned n = 0; n < all.size(); ++n) {
+            const File card = open_card(n);
+            drm_orr_bo_create bo{};
+            EXPECT_EQ(create_bo(card.get(), 4096, ORR_BO_VRAM, bo), 0);
+            EXPECT_EQ(export_bo(card.get(), bo.handle, all[n]), 0);
+        }
+        return all;
+    }
     void step() {
-        switch (below(15)) {
+        switch (below(16)) {
             case 0: {
                 drm_orr_bo_create args{};
                 args.size = often() ? (1 + below(16)) * 4096 : noise64();
@@ -177,6 +206,9 @@ class RandomCaller {
                 }
                 break;
             }
+            case 14:
+                barrier();
+                break;
             default: {
                 std::array<std::uint32_t, 64> words{};
                 for (std::uint32_t& word : words)
@@ -195,6 +227,8 @@ class RandomCaller {
     std::uint64_t point_ = 0;
     std::vector<std::uint32_t> bos_, vms_, queues_;
     std::map<std::uint32_t, std::uint64_t> rings_;  // of queues that were made
+    std::vector<File> memories_ = memories();       // of all cards
+    std::array<File, 24> pages_;                    // of barriers
 };
 
 TEST(RandomCalls, LeadNowhereThatIsWrong) {
@@ -207,6 +241,7 @@ TEST(RandomCalls, LeadNowhereThatIsWrong) {
          {"bo_create", "bo_info", "vm_create", "vm_destroy", "map", "unmap", "queue_create", "queue_destroy",
           "queue_wait", "queue_fence", "queue_set", "queue_stats", "queue_abort", "attach", "detach"})
         EXPECT_GT(caller.successes[name], 2u) << name << " never got far";
+    if (count_cards() > 1) EXPECT_GT(caller.successes["barrier_create"], 2u);
     // The card and the file work on.
     std::uint32_t vm = 0;
     ASSERT_EQ(create_vm(victim.get(), vm), 0);
