@@ -346,6 +346,8 @@ static int orr_barrier_fault(int fault)
 	case ORR_FAULT_NO_ROUTE:
 	case ORR_FAULT_PEER_DOWN:
 		return -EXDEV;
+	case ORR_FAULT_PEER_BUSY:
+		return -EBUSY;
 	default:
 		return fault < 0 ? fault : -EIO;
 	}

@@ -121,6 +121,7 @@ std::expected<void, std::string> Card::build() {
                     core_->note(ORR_OTRACE_NOTE_POKE, {offset});
                     soc_->poked(offset, Pokes::kBarrierLane);
                 },
+            .room_to_arm = [this] { return soc_->room_to_arm(); },
             .act_at = [this] { return time_for_news(); },
             .changed =
                 [this] { file_.barrier_states.store(barriers_->states(), std::memory_order_release); }});

@@ -62,6 +62,7 @@ std::uint32_t BarrierUnit::arm(std::uint32_t number, std::uint64_t key, std::uin
     if (slot.state != ORR_BARRIER_FREE || slot.members == 0) return ORR_FAULT_PERMISSION;
     if (release % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
     if (!vram_.contains(release, sizeof(orr_semaphore))) return ORR_FAULT_PAGE_RANGE;
+    if (hooks_.room_to_arm && !hooks_.room_to_arm()) return ORR_FAULT_PEER_BUSY;
     for (Member& member : std::span(slot.member).first(slot.members)) {
         member.port = peers_.towards(member.node);
         if (member.port == nullptr) return peers_.fault_of(member.node);

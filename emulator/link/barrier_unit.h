@@ -26,6 +26,8 @@ class BarrierUnit final : public Arrivals {
     struct Hooks {
         // The semaphore at this VRAM offset has another value: SOC_POKE_POP.
         std::function<void(std::uint64_t vram_offset)> poke;
+        // There is room for a poke of each slot, whatever theirs were before. Empty: always.
+        std::function<bool()> room_to_arm;
         // By the clock, when to act on what the host's time brought. Empty: now.
         std::function<ModelTime()> act_at;
         // states() is another one. May be empty.

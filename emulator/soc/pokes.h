@@ -57,10 +57,11 @@ class Pokes {
         waiting_ = turn_ = 0;
     }
 
-    // The barrier unit's has room at any time: it has fewer semaphores than that.
+    // The barrier unit's has room for each slot that is armed, if one is armed only while this holds.
     static constexpr unsigned kBarrierLane = ORR_LINK_MAX_PORTS;
     static constexpr unsigned kLanes = ORR_LINK_MAX_PORTS + 1;
     static_assert(ORR_BARRIER_SLOTS <= kDepth);
+    bool room_to_arm() const { return lanes_[kBarrierLane].count <= kDepth - ORR_BARRIER_SLOTS; }
 
   private:
     struct Lane {

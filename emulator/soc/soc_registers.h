@@ -67,6 +67,8 @@ class SocRegisters {
     // A peer signalled the semaphore at this VRAM offset through link port `port`, whose lane must have room.
     void poked(std::uint64_t vram_offset, unsigned port = 0);
     bool poke_room(unsigned port) const { return pokes_.room(port); }
+    // Whether a slot of the barrier unit may be armed.
+    bool room_to_arm() const { return pokes_.room_to_arm(); }
     // Called when a port whose lane was full may go on.
     void on_poke_room(std::function<void(unsigned port)> hook) { poke_room_hook_ = std::move(hook); }
 

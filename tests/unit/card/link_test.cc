@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/soc/pokes.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {
@@ -264,6 +265,29 @@ TEST_F(LinkedCards, MeetAtABarrier) {
         a_->run({{OP_READ, ORR_CONTEXT_WINDOW(kAsid, kPeerVa), 0, 0}, CardRig::read(SOC_WINDOW_FAULT)});
     EXPECT_EQ(window[1].result, ORR_FAULT_PERMISSION);
     EXPECT_EQ(a_->counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+// The control core does not look: no slot is armed whose word it might not get.
+TEST_F(LinkedCards, BarriersThatNobodyLooksAtAreBounded) {
+    constexpr std::uint64_t kMost = Pokes::kDepth - ORR_BARRIER_SLOTS + 1;
+    a_->write32(ORR_R_BARRIER_MEMBER, 2);
+    a_->write64(ORR_R_BARRIER_WORD, 5);
+    std::uint64_t made = 0;
+    const auto make = [&] {
+        EXPECT_EQ(TwoCardBarrier::command(*a_, 7 | ORR_BARRIER_ADD), ORR_FAULT_NONE);
+        a_->write64(ORR_R_BARRIER_RELEASE, kGranted + 16 * made);
+        const std::uint32_t fault = TwoCardBarrier::command(*a_, 7 | ORR_BARRIER_ARM);
+        EXPECT_EQ(TwoCardBarrier::command(*a_, 7 | ORR_BARRIER_CLEAR), ORR_FAULT_NONE);
+        return fault;
+    };
+    for (; made < kMost; ++made)
+        ASSERT_EQ(make(), ORR_FAULT_NONE) << made;
+    EXPECT_EQ(make(), ORR_FAULT_PEER_BUSY);
+    for (std::uint64_t n = 0; n < kMost; ++n)
+        EXPECT_EQ(a_->soc(SOC_POKE_POP), kGranted + 16 * n);
+    EXPECT_EQ(a_->soc(SOC_POKE_POP), ~0ull);
+    EXPECT_EQ(make(), ORR_FAULT_NONE);
+    EXPECT_EQ(a_->soc(SOC_POKE_POP), kGranted + 16 * made);
 }
 
 TEST_F(LinkedCards, ABarrierFailsWithItsMembers) {

@@ -86,12 +86,14 @@ struct NetCard {
     Errors errors;
     Faults faults{{}, events, {.die = [] {}, .struck = {}}};
     Peers peers;
-    BarrierUnit barriers{
-        events,
-        vram,
-        peers,
-        counters,
-        {.poke = [this](std::uint64_t offset) { pokes.push_back(offset); }, .act_at = {}, .changed = {}}};
+    BarrierUnit barriers{events,
+                         vram,
+                         peers,
+                         counters,
+                         {.poke = [this](std::uint64_t offset) { pokes.push_back(offset); },
+                          .room_to_arm = {},
+                          .act_at = {},
+                          .changed = {}}};
     bool stuck = false;  // its core takes no pokes
     std::vector<std::uint64_t> pokes;
     std::vector<ModelTime> arrivals;

@@ -147,7 +147,8 @@
 #define ORR_R_BARRIER_DONE 0x03c4 /* RO: commands carried out since reset */
 /*
  * ORR_FAULT_* of the last: _PERMISSION: the slot is not free, or has no member or too many, or one twice; _NO_ROUTE:
- * nothing leads to a member; _PEER_DOWN: its route is on hold; _MISALIGNED, _PAGE_RANGE: of the semaphore.
+ * nothing leads to a member; _PEER_DOWN: its route is on hold; _MISALIGNED, _PAGE_RANGE: of the semaphore;
+ * _PEER_BUSY: the control core has not looked yet at too many semaphores of older barriers.
  */
 #define ORR_R_BARRIER_FAULT 0x03c8
 #define ORR_R_BARRIER_STATES 0x03d0 /* 64, RO: 4 bits a slot, from slot 0 on: ORR_BARRIER_* */

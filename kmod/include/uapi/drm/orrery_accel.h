@@ -436,10 +436,11 @@ struct drm_orr_barrier_member {
  * members' memory is kept until then.
  *
  * -EOPNOTSUPP: a card has no unit, or one for fewer; -EBUSY: all slots of one are taken, or a debugger holds
- * one of the cards or of those on their ways; -EDQUOT: too many slots by this user; -EXDEV: two of the cards
- * have no way to each other, or it was made anew meanwhile; -EINVAL: two members are of one card, or a memory
- * is not of a card of this driver; -EBADF: it is no descriptor; -EMFILE: too many of those; -ENODEV: a card
- * is lost; -EIO: its unit refuses what no unit should; -ENOMEM; -EINTR, -ERESTARTSYS: by a signal.
+ * one of the cards, or a card on their ways, or the firmware of one has not looked yet at too many that have
+ * ended; -EDQUOT: too many slots by this user; -EXDEV: two of the cards have no way to each other, or it was
+ * made anew meanwhile; -EINVAL: two members are of one card, or a memory is not of a card of this driver;
+ * -EBADF: it is no descriptor; -EMFILE: too many of those; -ENODEV: a card is lost; -EIO: its unit refuses
+ * what no unit should; -ENOMEM; -EINTR, -ERESTARTSYS: by a signal.
  */
 struct drm_orr_barrier_create {
 	__u64 members; /* in: user pointer to struct drm_orr_barrier_member[count], filled in */
