@@ -126,6 +126,7 @@ Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> mem
       seat_(std::move(seat)),
       members_(std::move(members)),
       unit_(unit),
+      barrier_va_(own().barrier != nullptr ? own().barrier->va : 0),
       page_(std::move(page)),
       doubted_ns_(members_.size(), 0) {
     for (int other = 0; other < size(); ++other) {
@@ -500,7 +501,7 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
         }
         const std::uint64_t va = own().va;
         if (at_unit(rank_)) {
-            packets.push_back(make_semaphore(ORR_PKT_SIGNAL, own().barrier->va, number));
+            packets.push_back(make_semaphore(ORR_PKT_SIGNAL, barrier_va_, number));
             packets.push_back(make_wait(SharedSemaphores::release_va(own()), number, limit_ns));
         } else if (above >= 0) {
             packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number - 1));
@@ -549,9 +550,11 @@ void Group::abort(const std::string& why) {
 void Group::leave() {
     gone_.store(true);
     (void)cause();  // the first one
+    bool done = false;
     {
         const std::lock_guard lock(barriers_mutex_);
-        if (barriers_ != 0 && !own().reached(2 * barriers_)) {
+        done = barriers_ == 0 || own().reached(2 * barriers_);
+        if (!done) {
             page_->tell(rank_, {orrErrorAborted, rank_,
                                 "it destroyed its group before its last barrier in a stream was done"});
         }
@@ -559,6 +562,8 @@ void Group::leave() {
     }
     look();
     page_->leave(rank_);
+    // Whoever waits for it at its card's unit is told at once, whatever else this process does.
+    if (done) context_.shared_semaphores().drop_barrier(*seat_.own->slot);
 }
 
 }  // namespace orrery::umd

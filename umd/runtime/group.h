@@ -122,6 +122,7 @@ class Group final : public Fleet::Watched {
     Seat seat_;
     const std::vector<GroupMember> members_;
     const bool unit_;
+    const std::uint64_t barrier_va_;  // the page of the card's unit; 0: this member meets the others by none
     std::vector<int> below_;
     const std::shared_ptr<GroupPage> page_;
     std::atomic<bool> gone_{false};

@@ -48,6 +48,10 @@ Status SharedSemaphores::add_barrier(SemaphoreSlot& slot, int fd) {
     return {};
 }
 
+void SharedSemaphores::drop_barrier(SemaphoreSlot& slot) {
+    if (Block* const page = std::exchange(slot.barrier, nullptr)) context_.memory().free_block(page);
+}
+
 Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::make_slot(Block* block) {
     auto mapped = block->bo->map();
     if (!mapped) {

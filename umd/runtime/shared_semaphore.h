@@ -60,6 +60,8 @@ class SharedSemaphores {
     static std::uint64_t release_va(const SemaphoreSlot& slot);
     // A page of this card's barrier unit by which that is raised; it goes with the slot.
     Status add_barrier(SemaphoreSlot& slot, int fd);
+    // Gives that page back before: no packet that touches it is in any ring, and none follows.
+    void drop_barrier(SemaphoreSlot& slot);
     // Gives back the pages of slots that are gone, as soon as no stream of the process can touch them any
     // more. Not from inside of a stream.
     void sweep();

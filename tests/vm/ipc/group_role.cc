@@ -39,6 +39,8 @@ orrError_t do_it(std::uint64_t what, orrGroup_t group, orrStream_t stream, orrSe
             return orrStreamSynchronize(stream);
         case kGroupAbort:
             return orrGroupAbort(group, "as it was told");
+        case kGroupLeave:
+            return orrGroupDestroy(group);
     }
     return orrErrorInternal;
 }
@@ -74,9 +76,6 @@ int be_member() {
             say(kPeerSocket, static_cast<std::uint64_t>(cause.code) << 32 |
                                  static_cast<std::uint32_t>(cause.rank + 1) << 8 |
                                  static_cast<std::uint32_t>(cause.device + 1));
-        } else if (what == kGroupLeave) {
-            say(kPeerSocket, orrGroupDestroy(group));
-            return 0;
         } else {
             say(kPeerSocket, do_it(what, group, stream, never, rank, members));
         }

@@ -1,5 +1,6 @@
 // Groups of processes: this one is rank 0, the others are peers.
 #include <orrery/group.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -192,6 +193,43 @@ TEST_P(Groups, AMemberAborts) {
     all.expect_cause(orrErrorAborted, who);
 }
 
+// Its process goes on, with a stream that never ends. Nobody of the group looks: the cards tell each other,
+// and a process that is no member and waits for one of them.
+TEST_P(Groups, AMemberLeavesAndNobodyLooks) {
+    Members all(GetParam());
+    const int who = all.size() - 1;
+    all.tell(kGroupEnqueue);
+    EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
+    all.expect(orrSuccess);
+    all.tell(kGroupSync);
+    EXPECT_OK(orrStreamSynchronize(all.stream));
+    all.expect(orrSuccess);
+    all.peer(who).say(kGroupHold);
+    EXPECT_EQ(all.peer(who).hear().number, orrSuccess);
+    all.tell(kGroupEnqueue, who);
+    EXPECT_OK(orrGroupBarrierAsync(all.group, all.stream, nullptr));
+    all.expect(orrSuccess, who);
+
+    orrEvent_t event = nullptr;
+    int fd = -1;
+    ASSERT_OK(orrEventCreate(&event, orrEventInterprocess | orrEventDisableTiming));
+    ASSERT_OK(orrEventRecord(event, all.stream));
+    ASSERT_OK(orrIpcExportEvent(&fd, event, 0));
+    Peer stranger("event");
+    stranger.say(0, {fd});
+    ::close(fd);
+    EXPECT_EQ(stranger.hear().number, orrErrorNotReady);
+    all.peer(who).say(kGroupLeave);
+    EXPECT_EQ(all.peer(who).hear().number, orrSuccess);
+    stranger.say(0);
+    EXPECT_EQ(stranger.hear().number, orrErrorAbandoned);
+    EXPECT_EQ(stranger.hear().number, orrErrorAbandoned);
+
+    EXPECT_NE(orrStreamSynchronize(all.stream), orrSuccess);
+    all.expect_cause(orrErrorAbandoned, who, false);
+    EXPECT_OK(orrEventDestroy(event));
+}
+
 TEST_P(Groups, AMemberDoesSomethingElse) {
     Members all(GetParam());
     const int who = all.size() - 1;
@@ -336,6 +374,26 @@ TEST(GroupUnits, BarriersInStreamsAreTheCards) {
     EXPECT_EQ(barrier_rounds(0) - before[0], kRounds + 1) << "it has no slot";
     std::printf("barriers in streams of %zu cards: %.0f ns each, by the tree %.0f ns\n", last.devices.size(),
                 by_units, by_tree);
+}
+
+// Also while the process has a stream that never ends.
+TEST(GroupUnits, WhoLeavesGivesItsSlotBack) {
+    if (device_count() < 2) GTEST_SKIP() << "needs two cards";
+    orrStream_t busy = nullptr;
+    orrSemaphore_t gate = nullptr;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrStreamCreate(&busy, 0));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(busy, gate, 1, nullptr));
+    const std::uint64_t before = barrier_rounds(0);
+    constexpr unsigned kMoreThanSlots = 17;
+    for (unsigned turn = 0; turn < kMoreThanSlots; ++turn)
+        (void)OnAllCards().ns_each(1);
+    EXPECT_EQ(barrier_rounds(0) - before, 2 * kMoreThanSlots);
+    EXPECT_EQ(orrStreamQuery(busy), orrErrorNotReady);
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
+    EXPECT_OK(orrStreamDestroy(busy));
+    EXPECT_OK(orrSemaphoreDestroy(gate));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ enum GroupDo : std::uint64_t {
     kGroupSync,
     kGroupAbort,
     kGroupCause,  // tells code, rank + 1 and device + 1
-    kGroupLeave,
+    kGroupLeave,  // its process stays
 };
 // What the other half of a cycle of waits is told to do.
 enum CycleDo : std::uint64_t {
