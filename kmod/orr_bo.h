@@ -47,6 +47,8 @@ struct orr_bo {
 
 	/** @node: VRAM: the range */
 	struct drm_mm_node node;
+	/** @lent: VRAM: to other machines, as a semaphore */
+	struct orr_lent lent;
 
 	/** @link: SYSTEM, IMPORT: in orr_device.bos while mapped for DMA; orr_device.bo_lock */
 	struct list_head link;

@@ -27,6 +27,8 @@
 
 /* Of a card; each holds memory of its process. */
 #define ORR_EXPORTS 4096u
+/* Imports of a handle. Who asks for them is not trusted, and all that he makes here is of this size. */
+#define ORR_LEASES_OF_EXPORT 64u
 /* How often a driver is asked, and for how long. */
 #define ORR_MAP_TRIES 5u
 #define ORR_MAP_PERIOD HZ
@@ -71,34 +73,40 @@ static struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag)
  * --- the side that has the memory ---
  */
 
-static bool orr_export_is_lent(struct orr_device *odev, const struct orr_export *export)
+/*
+ * Has the semaphore of an export closed if nobody is left who may signal it. code: ORR_QERR_*, for those
+ * who wait; uid: of the card that was the last.
+ */
+static void orr_export_miss(struct orr_device *odev, struct orr_export *export, u32 code, u64 uid)
 {
-	const struct orr_lease *lease;
+	struct orr_lent *lent = &export->bo->lent;
+	struct orr_sem *sem;
 
-	list_for_each_entry(lease, &odev->fabric.leases, link)
-		if (lease->export == export)
-			return true;
-	return false;
+	lockdep_assert_held(&odev->fabric.lock);
+	if (!export->sem || lent->closed || lent->leases || (lent->exports && !lent->missed))
+		return;
+	lent->closed = true;
+	sem = no_free_ptr(export->sem);
+	sem->word = ORR_FAILURE_WORD(code, uid, ORR_FAILURE_NO_QUEUE, 0);
+	sem->bo = export->bo;
+	orr_sem_get_bo(sem->bo);
+	scoped_guard(spinlock, &odev->fabric.ended_lock)
+		list_add_tail(&sem->link, &odev->fabric.closing);
 }
 
-/* code: ORR_QERR_*, for those who wait for a semaphore, if this was the last who could signal it. */
-static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 code)
+/* code: likewise. used: he may have signalled what was lent, and is missed. */
+static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 code, bool used)
 {
 	struct orr_export *export = lease->export;
-	struct orr_sem *sem = lease->sem;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	orr_peer_revoke(odev, lease->node, export->bo->node.start, &export->tenant);
 	list_del(&lease->link);
-	if (sem && !orr_export_is_lent(odev, export)) {
-		sem->word = ORR_FAILURE_WORD(code, odev->fabric.foreign[lease->port].uid,
-					     ORR_FAILURE_NO_QUEUE, 0);
-		sem->bo = export->bo;
-		orr_sem_get_bo(sem->bo);
-		scoped_guard(spinlock, &odev->fabric.ended_lock)
-			list_add_tail(&sem->link, &odev->fabric.closing);
-	} else {
-		kfree(sem);
+	export->leases--;
+	if (export->semaphore) {
+		export->bo->lent.leases--;
+		export->bo->lent.missed |= used;
+		orr_export_miss(odev, export, code, odev->fabric.foreign[lease->port].uid);
 	}
 	kfree(lease);
 }
@@ -139,12 +147,14 @@ static bool orr_secret_is(const struct orr_export *export, const u8 secret[])
 	return !((mine[0] ^ theirs[0]) | (mine[1] ^ theirs[1]));
 }
 
-/* Return: 0, -EACCES: no such handle, or what orr_peer_grant() says. */
+/*
+ * Return: 0, -EACCES: no such handle, -EOWNERDEAD: a semaphore that is closed, -EDQUOT: imported too
+ * often, or what orr_peer_grant() says.
+ */
 static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_note *note,
 			   u64 *base)
 {
 	struct orr_foreign *foreign = &odev->fabric.foreign[port];
-	struct orr_sem *sem = NULL;
 	struct orr_export *export;
 	struct orr_lease *lease;
 	int ret;
@@ -167,23 +177,24 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 		*base = lease->export->bo->node.start;
 		return lease->export == export ? 0 : -EEXIST;
 	}
+	if (export->semaphore && export->bo->lent.closed)
+		return -EOWNERDEAD;
+	if (export->leases >= ORR_LEASES_OF_EXPORT)
+		return -EDQUOT;
 	lease = kzalloc(sizeof(*lease), GFP_KERNEL);
 	if (!lease)
 		return -ENOMEM;
-	if (export->semaphore)
-		sem = kzalloc(sizeof(*sem), GFP_KERNEL);
-	ret = export->semaphore && !sem ?
-		      -ENOMEM :
-		      orr_peer_grant(odev, foreign->node, export->bo->node.start,
-				     export->bo->base.size,
-				     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, &export->tenant);
+	ret = orr_peer_grant(odev, foreign->node, export->bo->node.start, export->bo->base.size,
+			     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, &export->tenant);
 	if (ret) {
-		kfree(sem);
 		kfree(lease);
 		return ret;
 	}
 	*lease = (struct orr_lease){ .export = export, .port = port, .node = foreign->node,
-				     .tag = le32_to_cpu(note->tag), .sem = sem };
+				     .tag = le32_to_cpu(note->tag) };
+	export->leases++;
+	if (export->semaphore)
+		export->bo->lent.leases++;
 	list_add(&lease->link, &odev->fabric.leases);
 	*base = export->bo->node.start;
 	return 0;
@@ -208,15 +219,20 @@ static void orr_export_end(struct orr_device *odev, unsigned long number)
 
 	lockdep_assert_held(&odev->fabric.lock);
 	export = xa_erase(&odev->fabric.exports, number);
+	if (export->semaphore)
+		export->bo->lent.exports--;
 	list_for_each_entry_safe(lease, next, &odev->fabric.leases, link) {
 		struct orr_note note = orr_fabric_say(ORR_NOTE_REVOKED, lease->tag);
 		u32 port = lease->port;
 
 		if (lease->export != export)
 			continue;
-		orr_lease_end(odev, lease, ORR_QERR_ABANDONED);
+		orr_lease_end(odev, lease, ORR_QERR_ABANDONED, true);
 		orr_note_send(odev, port, &note);
 	}
+	/* Also if nobody has imported it yet: nobody can any more. */
+	orr_export_miss(odev, export, ORR_QERR_ABANDONED, odev->info.uid);
+	kfree(export->sem);
 	drm_gem_object_put(&export->bo->base);
 	kfree(export);
 }
@@ -245,6 +261,8 @@ static int orr_fabric_add(struct orr_device *odev, struct orr_export *export, u3
 	guard(mutex)(&odev->fabric.lock);
 	ret = xa_alloc(&odev->fabric.exports, number, export, XA_LIMIT(1, ORR_EXPORTS),
 		       GFP_KERNEL_ACCOUNT);
+	if (!ret && export->semaphore)
+		export->bo->lent.exports++;
 	return ret == -EBUSY ? -ENOSPC : ret;
 }
 
@@ -262,6 +280,7 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_fabric_export *args = data;
 	struct orr_export *export __free(kfree) = NULL;
+	struct orr_sem *sem __free(kfree) = NULL;
 	struct drm_gem_object *obj;
 	u32 number;
 	int ret;
@@ -273,7 +292,9 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	if (!orr_has_notes(odev) || (args->flags && !orr_fw_fails(odev)))
 		return -EOPNOTSUPP;
 	export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
-	if (!export)
+	if (args->flags)
+		sem = kzalloc(sizeof(*sem), GFP_KERNEL_ACCOUNT);
+	if (!export || (args->flags && !sem))
 		return -ENOMEM;
 	obj = drm_gem_object_lookup(drm_file, args->handle);
 	if (!obj)
@@ -281,6 +302,7 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	export->bo = to_orr_bo(obj);
 	export->file = file;
 	export->semaphore = args->flags & ORR_FABRIC_SEMAPHORE;
+	export->sem = sem;
 	export->tenant = (struct orr_tenant){ .uid = file->uid, .pid = file->pid };
 	get_random_bytes(export->secret, sizeof(export->secret));
 	memcpy(args->secret, export->secret, sizeof(args->secret));
@@ -291,7 +313,9 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 		drm_gem_object_put(obj);
 		return ret;
 	}
-	export = NULL; /* the table has it */
+	/* The table has both. */
+	export = NULL;
+	sem = NULL;
 	args->object = number;
 	args->node = odev->node;
 	args->pad = 0;
@@ -388,7 +412,8 @@ void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *n
 	case ORR_NOTE_UNMAP:
 		lease = orr_lease_find(odev, port, tag);
 		if (lease)
-			orr_lease_end(odev, lease, ORR_QERR_ABANDONED);
+			orr_lease_end(odev, lease, ORR_QERR_ABANDONED,
+				      note->status != cpu_to_le32(ORR_UNMAP_UNUSED));
 		back = orr_fabric_say(ORR_NOTE_UNMAP_BACK, tag);
 		orr_note_send(odev, port, &back);
 		break;
@@ -415,7 +440,7 @@ void orr_fabric_end_port(struct orr_device *odev, u32 port)
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry_safe(lease, next, &odev->fabric.leases, link)
 		if (lease->port == port)
-			orr_lease_end(odev, lease, ORR_QERR_PEER_LOST);
+			orr_lease_end(odev, lease, ORR_QERR_PEER_LOST, true);
 	list_for_each_entry(import, &odev->fabric.imports, link)
 		if (import->port == port)
 			WRITE_ONCE(import->dead, true);
@@ -449,6 +474,8 @@ void orr_fabric_tell_ended(struct orr_device *odev)
 	list_for_each_entry_safe(import, next, &fabric->untold, link) {
 		struct orr_note note = orr_fabric_say(ORR_NOTE_UNMAP, import->tag);
 
+		if (!import->used)
+			note.status = cpu_to_le32(ORR_UNMAP_UNUSED);
 		if (import->dead || !fabric->foreign[import->port].session) {
 			list_del(&import->link);
 			kfree(import);
@@ -563,7 +590,7 @@ static struct orr_bo *orr_fabric_bo(struct orr_device *odev, struct orr_import *
  *
  * Return: 0, -EXDEV if no link leads to that card, -EACCES: it does not know the handle, -ETIMEDOUT: its
  * driver does not answer, -ENOTCONN: it has gone, -ESTALE, -EPROTO, -ENOSPC and -EDQUOT: it has no grants
- * left, …
+ * left, or the handle was imported too often, -EOWNERDEAD: a semaphore that is closed, …
  */
 int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {

@@ -21,6 +21,8 @@ struct orr_sem;
 #define ORR_NOTE_MAGIC 0x4e4fu
 #define ORR_NOTE_VERSION 1u
 #define ORR_FABRIC_SECRET_BYTES 16u
+/* In orr_note.status of ORR_NOTE_UNMAP: nothing was ever bound, so nobody is missed as a signaller. */
+#define ORR_UNMAP_UNUSED 1u
 
 /**
  * enum orr_note_op - what a note between drivers is about
@@ -68,7 +70,7 @@ struct orr_note {
 	__le16 nonce;
 	/** @epoch: in which the sender believes to be */
 	__le16 epoch;
-	/** @status: 0 or a negative error, in an answer */
+	/** @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP */
 	__le32 status;
 	/** @pad: 0 */
 	u8 pad[8];
@@ -129,6 +131,20 @@ struct orr_fabric {
 };
 
 /**
+ * struct orr_lent - who of other machines may signal the semaphore with which a BO begins; orr_fabric.lock
+ */
+struct orr_lent {
+	/** @exports: handles of it */
+	unsigned int exports;
+	/** @leases: imports of all of them */
+	unsigned int leases;
+	/** @missed: somebody had it and has gone */
+	bool missed;
+	/** @closed: after the last of them; nobody gets it any more */
+	bool closed;
+};
+
+/**
  * struct orr_export - memory that who knows the secret may write to
  */
 struct orr_export {
@@ -142,6 +158,10 @@ struct orr_export {
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
 	/** @semaphore: it begins with one, which is closed when nobody is left who may signal it */
 	bool semaphore;
+	/** @sem: to close it with; NULL: that was done, or there is none */
+	struct orr_sem *sem;
+	/** @leases: how many have it */
+	unsigned int leases;
 };
 
 /**
@@ -158,8 +178,6 @@ struct orr_lease {
 	u32 node;
 	/** @tag: what he calls it */
 	u32 tag;
-	/** @sem: to close it with, if he was the last; NULL: no semaphore */
-	struct orr_sem *sem;
 };
 
 /**
@@ -180,6 +198,8 @@ struct orr_import {
 	u64 size;
 	/** @tag: what it is called in notes */
 	u32 tag;
+	/** @used: it was bound once, with orr_vm.lock of somebody held */
+	bool used;
 	/** @dead: nothing is there any more */
 	bool dead;
 	/** @told: it was said that it is not used any more */

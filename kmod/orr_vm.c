@@ -342,6 +342,8 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 		goto err_unuse;
 	}
 	orr_exit(odev, idx);
+	if (bo->kind == ORR_BO_KIND_FOREIGN)
+		WRITE_ONCE(bo->import->used, true);
 	drm_gem_object_get(&bo->base);
 	interval_tree_insert(&mapping->it, &vm->mappings);
 	mutex_unlock(&vm->lock);
