@@ -87,7 +87,7 @@ static void orr_bo_free(struct drm_gem_object *obj)
 		orr_bo_unaccount(obj->size >> PAGE_SHIFT);
 	}
 	if (bo->import)
-		orr_fabric_forget(odev, bo->import);
+		orr_import_forget(odev, bo->import);
 	if (bo->barrier)
 		orr_barrier_forget(odev, bo->barrier);
 	if (bo->dma_buf)
@@ -327,8 +327,10 @@ void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 off
 		cursor->bytes = bo->owner->node.size;
 		break;
 	case ORR_BO_KIND_FOREIGN:
-		cursor->target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT |
-				 (u64)bo->import->node << ORR_PTE_NODE_SHIFT;
+		/* Node 0 is none. */
+		cursor->target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT;
+		if (!READ_ONCE(bo->import->dead))
+			cursor->target |= (u64)bo->import->node << ORR_PTE_NODE_SHIFT;
 		cursor->address = bo->import->base;
 		cursor->bytes = bo->import->size;
 		break;

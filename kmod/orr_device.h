@@ -51,6 +51,7 @@
 #include <linux/spinlock.h>
 #include <linux/srcu.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include <drm/drm_device.h>
 #include <drm/drm_drv.h>
@@ -335,6 +336,8 @@ struct orr_device {
 
 	/** @contexts: context numbers (ASIDs), from 1 */
 	struct ida contexts;
+	/** @vms: struct orr_vm by the same number, while it is open */
+	struct xarray vms;
 	/** @queue_numbers: the firmware's queue numbers, from 0 */
 	struct ida queue_numbers;
 	/** @pages_lock: guards @pages */

@@ -101,6 +101,7 @@ static void orr_device_fini(struct drm_device *drm, void *data)
 
 	orr_foreign_fini(odev);
 	ida_destroy(&odev->contexts);
+	xa_destroy(&odev->vms);
 	ida_destroy(&odev->queue_numbers);
 	cleanup_srcu_struct(&odev->users);
 }
@@ -119,6 +120,7 @@ static int orr_device_init(struct orr_device *odev)
 	spin_lock_init(&odev->pages_lock);
 	spin_lock_init(&odev->queue_lock);
 	ida_init(&odev->contexts);
+	xa_init(&odev->vms);
 	ida_init(&odev->queue_numbers);
 	ret = drmm_add_action_or_reset(&odev->drm, orr_device_fini, odev);
 	if (ret)

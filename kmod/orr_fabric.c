@@ -9,7 +9,10 @@
  * lets go of it, when the link was lost, or with one of the drivers. If the memory is a semaphore, it is
  * closed when the last one who could signal it there is gone.
  */
+#include <linux/bitops.h>
+#include <linux/delay.h>
 #include <linux/random.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include <drm/drm_file.h>
@@ -29,37 +32,26 @@
 #define ORR_EXPORTS 4096u
 /* Imports of a handle. Who asks for them is not trusted, and all that he makes here is of this size. */
 #define ORR_LEASES_OF_EXPORT 64u
-/* How often a driver is asked, and for how long. */
-#define ORR_MAP_TRIES 5u
-#define ORR_MAP_PERIOD HZ
-/* What is not used any more is told again after this, if it was not answered; so many of them at once. */
-#define ORR_UNMAP_PERIOD (HZ / 10)
-#define ORR_UNMAPS_AT_ONCE 8u
+/* What was not answered is told again after this, so many of a link at once, and for so long. */
+#define ORR_TELL_PERIOD (HZ / 10)
+#define ORR_TELL_AT_ONCE 8u
+#define ORR_TELL_LIMIT (30 * HZ)
+/* How long who revokes waits for another driver, where that driver alone can end it. */
+#define ORR_REVOKE_TRIES 250u
+#define ORR_REVOKE_PERIOD_MS 20u
 
 static_assert(sizeof(struct drm_orr_fabric_export) == 48);
-static_assert(sizeof(struct drm_orr_fabric_import) == 48);
 static_assert(sizeof(struct drm_orr_fabric_revoke) == 16);
 static_assert(sizeof_field(struct drm_orr_fabric_export, secret) == ORR_FABRIC_SECRET_BYTES);
 
 /**
- * struct orr_asked - who waits for an answer to ORR_NOTE_MAP
+ * orr_fabric_say - a note about memory
+ * @op: what about it
+ * @tag: which
+ *
+ * Return: the note.
  */
-struct orr_asked {
-	/** @link: in orr_fabric.asked */
-	struct list_head link;
-	/** @done: there is one */
-	struct completion done;
-	/** @port: by which it comes */
-	u32 port;
-	/** @tag: of the mapping */
-	u32 tag;
-	/** @status: 0 or a negative error */
-	int status;
-	/** @base: VRAM offset there */
-	u64 base;
-};
-
-static struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag)
+struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag)
 {
 	return (struct orr_note){
 		.magic = cpu_to_le16(ORR_NOTE_MAGIC),
@@ -69,9 +61,35 @@ static struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag)
 	};
 }
 
-/*
- * --- the side that has the memory ---
+/**
+ * orr_telling_due - is something to be told now?
+ * @telling: it; if so it counts as told
+ * @left: how many may be at once
+ *
+ * Return: whether.
  */
+bool orr_telling_due(struct orr_telling *telling, unsigned int *left)
+{
+	if (!*left || (telling->begun && time_before(jiffies, telling->last + ORR_TELL_PERIOD)))
+		return false;
+	if (!telling->begun)
+		telling->first = jiffies;
+	telling->begun = true;
+	telling->last = jiffies;
+	--*left;
+	return true;
+}
+
+/**
+ * orr_telling_is_over - was something told for so long that nobody can be there?
+ * @telling: it
+ *
+ * Return: whether.
+ */
+bool orr_telling_is_over(const struct orr_telling *telling)
+{
+	return telling->begun && time_after(jiffies, telling->first + ORR_TELL_LIMIT);
+}
 
 /*
  * Has the semaphore of an export closed if nobody is left who may signal it. code: ORR_QERR_*, for those
@@ -94,7 +112,7 @@ static void orr_export_miss(struct orr_device *odev, struct orr_export *export, 
 		list_add_tail(&sem->link, &odev->fabric.closing);
 }
 
-/* code: likewise. used: he may have signalled what was lent, and is missed. */
+/* code: likewise. used: he may have signalled what was lent, and is missed. The caller frees it. */
 static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 code, bool used)
 {
 	struct orr_export *export = lease->export;
@@ -108,7 +126,6 @@ static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 
 		export->bo->lent.missed |= used;
 		orr_export_miss(odev, export, code, odev->fabric.foreign[lease->port].uid);
 	}
-	kfree(lease);
 }
 
 /**
@@ -126,14 +143,30 @@ void orr_fabric_close_sems(struct orr_device *odev)
 		orr_sem_close_alone(sem);
 }
 
-static struct orr_lease *orr_lease_find(struct orr_device *odev, u32 port, u32 tag)
+static struct orr_lease *orr_lease_find(struct list_head *leases, u32 port, u32 tag)
 {
 	struct orr_lease *lease;
 
-	list_for_each_entry(lease, &odev->fabric.leases, link)
+	list_for_each_entry(lease, leases, link)
 		if (lease->port == port && lease->tag == tag)
 			return lease;
 	return NULL;
+}
+
+/*
+ * Is there a mapping of a range that its node may still write by as soon as the range is granted again?
+ * Grants know nodes and ranges, and not whose mapping it is.
+ */
+static bool orr_range_is_haunted(struct orr_device *odev, u32 node, u64 base, u64 size)
+{
+	const struct orr_lease *lease;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(lease, &odev->fabric.revoked, link)
+		if (lease->node == node && lease->base < base + size &&
+		    base < lease->base + lease->size)
+			return true;
+	return false;
 }
 
 /* In the same time, whichever bits are wrong. */
@@ -149,7 +182,7 @@ static bool orr_secret_is(const struct orr_export *export, const u8 secret[])
 
 /*
  * Return: 0, -EACCES: no such handle, -EOWNERDEAD: a semaphore that is closed, -EDQUOT: imported too
- * often, or what orr_peer_grant() says.
+ * often, -EBUSY: somebody there may have an older mapping yet, or what orr_peer_grant() says.
  */
 static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_note *note,
 			   u64 *base)
@@ -172,7 +205,7 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 				     foreign->uid, foreign->node, port, foreign->forged);
 		return -EACCES;
 	}
-	lease = orr_lease_find(odev, port, le32_to_cpu(note->tag));
+	lease = orr_lease_find(&odev->fabric.leases, port, le32_to_cpu(note->tag));
 	if (lease) {
 		*base = lease->export->bo->node.start;
 		return lease->export == export ? 0 : -EEXIST;
@@ -181,6 +214,9 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 		return -EOWNERDEAD;
 	if (export->leases >= ORR_LEASES_OF_EXPORT)
 		return -EDQUOT;
+	if (orr_range_is_haunted(odev, foreign->node, export->bo->node.start,
+				 export->bo->base.size))
+		return -EBUSY;
 	lease = kzalloc(sizeof(*lease), GFP_KERNEL);
 	if (!lease)
 		return -ENOMEM;
@@ -191,7 +227,9 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 		return ret;
 	}
 	*lease = (struct orr_lease){ .export = export, .port = port, .node = foreign->node,
-				     .tag = le32_to_cpu(note->tag) };
+				     .tag = le32_to_cpu(note->tag),
+				     .base = export->bo->node.start,
+				     .size = export->bo->base.size };
 	export->leases++;
 	if (export->semaphore)
 		export->bo->lent.leases++;
@@ -222,17 +260,17 @@ static void orr_export_end(struct orr_device *odev, unsigned long number)
 	if (export->semaphore)
 		export->bo->lent.exports--;
 	list_for_each_entry_safe(lease, next, &odev->fabric.leases, link) {
-		struct orr_note note = orr_fabric_say(ORR_NOTE_REVOKED, lease->tag);
-		u32 port = lease->port;
-
 		if (lease->export != export)
 			continue;
 		orr_lease_end(odev, lease, ORR_QERR_ABANDONED, true);
-		orr_note_send(odev, port, &note);
+		list_add_tail(&lease->link, &odev->fabric.revoked);
+		cond_resched();
 	}
 	/* Also if nobody has imported it yet: nobody can any more. */
 	orr_export_miss(odev, export, ORR_QERR_ABANDONED, odev->info.uid);
 	kfree(export->sem);
+	/* By the worker of the card, which is not kept waiting here. */
+	orr_health_link_kick(odev, true);
 	drm_gem_object_put(&export->bo->base);
 	kfree(export);
 }
@@ -322,6 +360,42 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	return 0;
 }
 
+/*
+ * Ports whose node has a mapping that was revoked of a range that it may write to by another handle: it can
+ * until its driver has taken the mapping away.
+ */
+static unsigned long orr_fabric_still_open(struct orr_device *odev, u64 base)
+{
+	const struct orr_lease *gone, *lease;
+	unsigned long ports = 0;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(gone, &odev->fabric.revoked, link) {
+		if (gone->base != base)
+			continue;
+		list_for_each_entry(lease, &odev->fabric.leases, link)
+			if (lease->node == gone->node && lease->base == base)
+				ports |= BIT(gone->port);
+	}
+	return ports;
+}
+
+static void orr_fabric_await_shut(struct orr_device *odev, u64 base)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < ORR_REVOKE_TRIES; tries++) {
+		scoped_guard(mutex, &odev->fabric.lock)
+			if (!orr_fabric_still_open(odev, base))
+				return;
+		if (fatal_signal_pending(current) || orr_is_lost(odev))
+			return;
+		msleep(ORR_REVOKE_PERIOD_MS);
+	}
+	scoped_guard(mutex, &odev->fabric.lock)
+		orr_foreign_restart(odev, orr_fabric_still_open(odev, base));
+}
+
 /**
  * orr_fabric_revoke_ioctl - DRM_IOCTL_ORR_FABRIC_REVOKE
  * @drm: the card
@@ -335,6 +409,7 @@ int orr_fabric_revoke_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	struct orr_device *odev = to_orr_device(drm);
 	struct drm_orr_fabric_revoke *args = data;
 	struct orr_export *export;
+	u64 base;
 
 	if (args->pad)
 		return -EINVAL;
@@ -342,52 +417,12 @@ int orr_fabric_revoke_ioctl(struct drm_device *drm, void *data, struct drm_file 
 		export = xa_load(&odev->fabric.exports, args->object);
 		if (!export || export->file != to_orr_file(drm_file))
 			return -ENOENT;
+		base = export->bo->node.start;
 		orr_export_end(odev, args->object);
 	}
 	orr_fabric_close_sems(odev);
+	orr_fabric_await_shut(odev, base);
 	return 0;
-}
-
-/*
- * --- the side that writes ---
- */
-
-static void orr_fabric_answer(struct orr_device *odev, u32 port, const struct orr_note *note)
-{
-	struct orr_asked *asked;
-
-	lockdep_assert_held(&odev->fabric.lock);
-	list_for_each_entry(asked, &odev->fabric.asked, link) {
-		if (asked->port != port || asked->tag != le32_to_cpu(note->tag) ||
-		    completion_done(&asked->done))
-			continue;
-		asked->status = (int)le32_to_cpu(note->status);
-		asked->base = le64_to_cpu(note->base);
-		complete(&asked->done);
-	}
-}
-
-static void orr_fabric_taken_back(struct orr_device *odev, u32 port, u32 tag)
-{
-	struct orr_import *import;
-
-	lockdep_assert_held(&odev->fabric.lock);
-	list_for_each_entry(import, &odev->fabric.imports, link)
-		if (import->port == port && import->tag == tag)
-			WRITE_ONCE(import->dead, true);
-}
-
-/* He who has lent it knows that it is not used any more. */
-static void orr_fabric_told(struct orr_device *odev, u32 port, u32 tag)
-{
-	struct orr_import *import, *next;
-
-	lockdep_assert_held(&odev->fabric.lock);
-	list_for_each_entry_safe(import, next, &odev->fabric.untold, link)
-		if (import->port == port && import->tag == tag) {
-			list_del(&import->link);
-			kfree(import);
-		}
 }
 
 /**
@@ -407,21 +442,30 @@ void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *n
 		orr_fabric_map(odev, port, note);
 		break;
 	case ORR_NOTE_MAP_BACK:
-		orr_fabric_answer(odev, port, note);
+		orr_import_answer(odev, port, note);
 		break;
 	case ORR_NOTE_UNMAP:
-		lease = orr_lease_find(odev, port, tag);
-		if (lease)
+		lease = orr_lease_find(&odev->fabric.leases, port, tag);
+		if (lease) {
 			orr_lease_end(odev, lease, ORR_QERR_ABANDONED,
 				      note->status != cpu_to_le32(ORR_UNMAP_UNUSED));
+			kfree(lease);
+		}
 		back = orr_fabric_say(ORR_NOTE_UNMAP_BACK, tag);
 		orr_note_send(odev, port, &back);
 		break;
 	case ORR_NOTE_UNMAP_BACK:
-		orr_fabric_told(odev, port, tag);
+		orr_import_told(odev, port, tag);
 		break;
 	case ORR_NOTE_REVOKED:
-		orr_fabric_taken_back(odev, port, tag);
+		orr_import_revoked(odev, port, tag);
+		break;
+	case ORR_NOTE_REVOKED_BACK:
+		lease = orr_lease_find(&odev->fabric.revoked, port, tag);
+		if (lease) {
+			list_del(&lease->link);
+			kfree(lease);
+		}
 		break;
 	}
 }
@@ -434,203 +478,53 @@ void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *n
 void orr_fabric_end_port(struct orr_device *odev, u32 port)
 {
 	struct orr_lease *lease, *next;
-	struct orr_import *import;
-	struct orr_asked *asked;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry_safe(lease, next, &odev->fabric.leases, link)
-		if (lease->port == port)
+		if (lease->port == port) {
 			orr_lease_end(odev, lease, ORR_QERR_PEER_LOST, true);
-	list_for_each_entry(import, &odev->fabric.imports, link)
-		if (import->port == port)
-			WRITE_ONCE(import->dead, true);
-	list_for_each_entry(import, &odev->fabric.untold, link)
-		if (import->port == port)
-			import->dead = true;
-	list_for_each_entry(asked, &odev->fabric.asked, link) {
-		if (asked->port != port || completion_done(&asked->done))
-			continue;
-		asked->status = -ENOTCONN;
-		complete(&asked->done);
-	}
+			kfree(lease);
+		}
+	/* He begins no other session before he has taken his mappings away. */
+	list_for_each_entry_safe(lease, next, &odev->fabric.revoked, link)
+		if (lease->port == port) {
+			list_del(&lease->link);
+			kfree(lease);
+		}
+	orr_import_end_port(odev, port);
 }
 
 /**
- * orr_fabric_tell_ended - tell those who have lent what is not used any more
+ * orr_fabric_tell - tell other drivers what has ended here
  * @odev: the card
  *
  * A note for which there is no room over there is lost, and somebody may wait for what it says: it is
- * sent again until it is answered, or the session ends.
+ * sent again until it is answered, or the session ends. That of who never answers does.
  */
-void orr_fabric_tell_ended(struct orr_device *odev)
+void orr_fabric_tell(struct orr_device *odev)
 {
-	struct orr_fabric *fabric = &odev->fabric;
-	unsigned int left = ORR_UNMAPS_AT_ONCE;
-	struct orr_import *import, *next;
+	unsigned int left[ORR_LINK_MAX_PORTS];
+	struct orr_lease *lease, *next;
+	unsigned long deaf = 0;
+	bool again;
+	u32 port;
 
-	lockdep_assert_held(&fabric->lock);
-	scoped_guard(spinlock, &fabric->ended_lock)
-		list_splice_tail_init(&fabric->ended, &fabric->untold);
-	list_for_each_entry_safe(import, next, &fabric->untold, link) {
-		struct orr_note note = orr_fabric_say(ORR_NOTE_UNMAP, import->tag);
+	lockdep_assert_held(&odev->fabric.lock);
+	for (port = 0; port < ARRAY_SIZE(left); port++)
+		left[port] = ORR_TELL_AT_ONCE;
+	list_for_each_entry_safe(lease, next, &odev->fabric.revoked, link) {
+		struct orr_note note = orr_fabric_say(ORR_NOTE_REVOKED, lease->tag);
 
-		if (!import->used)
-			note.status = cpu_to_le32(ORR_UNMAP_UNUSED);
-		if (import->dead || !fabric->foreign[import->port].session) {
-			list_del(&import->link);
-			kfree(import);
-		} else if (left && (!import->told ||
-				    time_after_eq(jiffies, import->told_jiffies + ORR_UNMAP_PERIOD))) {
-			left--;
-			import->told = true;
-			import->told_jiffies = jiffies;
-			/* Behind those that wait for their turn. */
-			list_move_tail(&import->link, &fabric->untold);
-			orr_note_send(odev, import->port, &note);
-		}
-	}
-	if (!list_empty(&fabric->untold))
-		orr_health_link_kick(odev, false);
-}
-
-/* Who ends it must not wait for a card. */
-static void orr_fabric_end_import(struct orr_device *odev, struct orr_import *import)
-{
-	scoped_guard(spinlock, &odev->fabric.ended_lock)
-		list_add_tail(&import->link, &odev->fabric.ended);
-	orr_health_link_kick(odev, true);
-}
-
-/**
- * orr_fabric_forget - a BO of another machine's memory is gone
- * @odev: the card
- * @import: of it
- */
-void orr_fabric_forget(struct orr_device *odev, struct orr_import *import)
-{
-	scoped_guard(mutex, &odev->fabric.lock)
-		list_del_init(&import->link);
-	orr_fabric_end_import(odev, import);
-}
-
-/* Asks once. Return: the answer, -ETIMEDOUT, -ERESTARTSYS. */
-static int orr_fabric_ask(struct orr_device *odev, struct orr_asked *asked,
-			  const struct drm_orr_fabric_import *args)
-{
-	struct orr_note note = orr_fabric_say(ORR_NOTE_MAP, asked->tag);
-	long left;
-
-	note.object = cpu_to_le64(args->object);
-	note.size = cpu_to_le64(args->size);
-	memcpy(note.secret, args->secret, sizeof(note.secret));
-	scoped_guard(mutex, &odev->fabric.lock) {
-		const struct orr_foreign *foreign = &odev->fabric.foreign[asked->port];
-
-		if (!foreign->session || foreign->node != args->node)
-			return -ENOTCONN;
-		note.epoch = cpu_to_le16(orr_foreign_epoch(foreign));
-		reinit_completion(&asked->done);
-	}
-	orr_note_send(odev, asked->port, &note);
-	left = wait_for_completion_interruptible_timeout(&asked->done, ORR_MAP_PERIOD);
-	if (left < 0)
-		return -ERESTARTSYS;
-	return left ? asked->status : -ETIMEDOUT;
-}
-
-/* Return: 0 with orr_asked.base, or a negative error. */
-static int orr_fabric_ask_all(struct orr_device *odev, struct orr_asked *asked,
-			      const struct drm_orr_fabric_import *args)
-{
-	unsigned int tries;
-	int ret = -ETIMEDOUT;
-
-	for (tries = 0; tries < ORR_MAP_TRIES; tries++) {
-		ret = orr_fabric_ask(odev, asked, args);
-		if (ret != -ETIMEDOUT && ret != -ESTALE)
-			break;
-		if (ret != -ESTALE)
+		if (orr_telling_is_over(&lease->telling))
+			deaf |= BIT(lease->port);
+		if (!orr_telling_due(&lease->telling, &left[lease->port]))
 			continue;
-		scoped_guard(mutex, &odev->fabric.lock)
-			orr_foreign_greet(odev, asked->port);
+		/* Behind those that wait for their turn. */
+		list_move_tail(&lease->link, &odev->fabric.revoked);
+		orr_note_send(odev, lease->port, &note);
 	}
-	/* Another driver's numbers go to a process as they are only if they make sense here. */
-	if (ret > 0 || ret < -MAX_ERRNO)
-		ret = -EPROTO;
-	if (!ret && (!PAGE_ALIGNED(asked->base) ||
-		     (asked->base + args->size) & ~(ORR_PTE_ADDR_MASK | ~PAGE_MASK) ||
-		     asked->base + args->size < asked->base))
-		ret = -EPROTO;
-	return ret;
-}
-
-/* The BO of what has been answered. Return: with @import, or an error pointer. */
-static struct orr_bo *orr_fabric_bo(struct orr_device *odev, struct orr_import *import)
-{
-	const struct orr_foreign *foreign = &odev->fabric.foreign[import->port];
-	struct orr_bo *bo = orr_bo_alloc(odev, ORR_BO_KIND_FOREIGN);
-
-	if (!bo)
-		return ERR_PTR(-ENOMEM);
-	bo->import = import;
-	drm_gem_private_object_init(&odev->drm, &bo->base, import->size);
-	guard(mutex)(&odev->fabric.lock);
-	import->uid = foreign->uid;
-	/* It may have ended since the answer came. */
-	import->dead = !foreign->session || foreign->node != import->node;
-	list_add(&import->link, &odev->fabric.imports);
-	return bo;
-}
-
-/**
- * orr_fabric_import_ioctl - DRM_IOCTL_ORR_FABRIC_IMPORT
- * @drm: the card
- * @data: arguments
- * @drm_file: the file
- *
- * Return: 0, -EXDEV if no link leads to that card, -EACCES: it does not know the handle, -ETIMEDOUT: its
- * driver does not answer, -ENOTCONN: it has gone, -ESTALE, -EPROTO, -ENOSPC and -EDQUOT: it has no grants
- * left, or the handle was imported too often, -EOWNERDEAD: a semaphore that is closed, …
- */
-int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
-{
-	struct orr_device *odev = to_orr_device(drm);
-	struct drm_orr_fabric_import *args = data;
-	struct orr_asked asked = {};
-	struct orr_import *import;
-	struct orr_bo *bo;
-	int ret;
-
-	if (args->flags || args->pad || !args->size || !PAGE_ALIGNED(args->size) || args->size > ORR_VA_END ||
-	    !args->node || args->node >= ORR_NODES || orr_node_is_own(args->node))
-		return -EINVAL;
-	ret = orr_foreign_find(odev, args->node, &asked.port);
-	if (ret)
-		return ret;
-	import = kzalloc(sizeof(*import), GFP_KERNEL_ACCOUNT);
-	if (!import)
-		return -ENOMEM;
-	init_completion(&asked.done);
-	scoped_guard(mutex, &odev->fabric.lock) {
-		asked.tag = ++odev->fabric.last_tag;
-		list_add(&asked.link, &odev->fabric.asked);
-	}
-	ret = orr_fabric_ask_all(odev, &asked, args);
-	scoped_guard(mutex, &odev->fabric.lock)
-		list_del(&asked.link);
-	*import = (struct orr_import){ .port = asked.port, .node = args->node, .base = asked.base,
-				       .size = args->size, .tag = asked.tag };
-	if (ret == -EACCES)
-		dev_warn_ratelimited(odev->drm.dev,
-				     "process %d came with a handle that the card with the number %u does not know: it gets nothing\n",
-				     task_tgid_nr(current), args->node);
-	bo = ret ? ERR_PTR(ret) : orr_fabric_bo(odev, import);
-	if (IS_ERR(bo)) {
-		/* The answer may only be late. */
-		orr_fabric_end_import(odev, import);
-		return PTR_ERR(bo);
-	}
-	ret = drm_gem_handle_create(drm_file, &bo->base, &args->handle);
-	drm_gem_object_put(&bo->base);
-	return ret;
+	again = orr_import_tell(odev, left, &deaf);
+	orr_foreign_restart(odev, deaf);
+	if (again || !list_empty(&odev->fabric.revoked))
+		orr_health_link_kick(odev, false);
 }

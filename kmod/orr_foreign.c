@@ -79,6 +79,36 @@ void orr_foreign_greet(struct orr_device *odev, u32 port)
 	orr_note_send(odev, port, &note);
 }
 
+/**
+ * orr_foreign_restart - all that is shared with who does not answer ends, on both sides
+ * @odev: the card
+ * @ports: of the links, a bit each
+ */
+void orr_foreign_restart(struct orr_device *odev, unsigned long ports)
+{
+	struct orr_note note = {
+		.magic = cpu_to_le16(ORR_NOTE_MAGIC),
+		.version = ORR_NOTE_VERSION,
+		.op = ORR_NOTE_GOODBYE,
+	};
+	u32 port;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	for_each_set_bit(port, &ports, odev->info.link_ports) {
+		struct orr_foreign *foreign = &odev->fabric.foreign[port];
+
+		if (!foreign->session)
+			continue;
+		dev_warn_ratelimited(odev->drm.dev,
+				     "the driver of card %016llx (number %u) at link %u does not answer: all that is shared with it ends\n",
+				     foreign->uid, foreign->node, port);
+		orr_note_send(odev, port, &note);
+		orr_foreign_end(odev, port);
+		foreign->nonce = get_random_u16();
+		orr_foreign_greet(odev, port);
+	}
+}
+
 /* Has something changed at a port? What is foreign is so until it is known to be this driver's. */
 static void orr_foreign_look(struct orr_device *odev, u32 port, const struct orr_link_look *look)
 {
@@ -125,6 +155,9 @@ static void orr_foreign_hello(struct orr_device *odev, u32 port, u32 node,
 	    foreign->peer_nonce != le16_to_cpu(note->nonce)) {
 		orr_foreign_end(odev, port);
 		foreign->peer_nonce = le16_to_cpu(note->nonce);
+		/* What was bound in an older session shall not come to life: greeted once it is cut. */
+		if (!orr_import_is_cut(odev, port))
+			return;
 		if (orr_foreign_route(odev, node, ORR_ROUTE_VALID | port |
 				      (u32)orr_foreign_epoch(foreign) << ORR_ROUTE_EPOCH_SHIFT))
 			return;
@@ -147,8 +180,14 @@ static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node,
 	int idx;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	if (le16_to_cpu(note->magic) != ORR_NOTE_MAGIC || note->version != ORR_NOTE_VERSION)
+	if (le16_to_cpu(note->magic) != ORR_NOTE_MAGIC)
 		return;
+	if (note->version != ORR_NOTE_VERSION) {
+		dev_warn_ratelimited(odev->drm.dev,
+				     "the driver at the other end of link %u sends notes of version %u, this one of version %u: nothing is shared with it, use drivers of one version\n",
+				     port, note->version, ORR_NOTE_VERSION);
+		return;
+	}
 	/* The link may have come up since the last look. */
 	if (orr_enter(odev, &idx))
 		return;
@@ -193,7 +232,7 @@ static void orr_foreign_work_locked(struct orr_device *odev)
 		orr_foreign_note(odev, port, node, &note);
 		left--;
 	}
-	orr_fabric_tell_ended(odev);
+	orr_fabric_tell(odev);
 	/* Others of this machine wait for a turn, too. */
 	if (!left)
 		orr_health_link_kick(odev, false);
@@ -302,6 +341,10 @@ void orr_foreign_fini(struct orr_device *odev)
 {
 	struct orr_import *import, *next;
 
+	struct orr_lease *lease, *after;
+
+	list_for_each_entry_safe(lease, after, &odev->fabric.revoked, link)
+		kfree(lease);
 	list_splice_init(&odev->fabric.ended, &odev->fabric.untold);
 	list_for_each_entry_safe(import, next, &odev->fabric.untold, link)
 		kfree(import);
@@ -321,12 +364,14 @@ int orr_foreign_init(struct orr_device *odev)
 
 	xa_init_flags(&fabric->exports, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&fabric->leases);
+	INIT_LIST_HEAD(&fabric->revoked);
 	INIT_LIST_HEAD(&fabric->imports);
 	INIT_LIST_HEAD(&fabric->asked);
 	INIT_LIST_HEAD(&fabric->ended);
 	INIT_LIST_HEAD(&fabric->untold);
 	INIT_LIST_HEAD(&fabric->closing);
 	spin_lock_init(&fabric->ended_lock);
+	INIT_WORK(&fabric->cut_work, orr_import_cut_work);
 	fabric->last_tag = get_random_u32();
 	ret = drmm_mutex_init(&odev->drm, &fabric->lock);
 	return ret ?: drmm_mutex_init(&odev->drm, &odev->note_lock);

@@ -6,6 +6,7 @@
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include <orrery/hw/bar0.h>
@@ -19,7 +20,8 @@ struct orr_file;
 struct orr_sem;
 
 #define ORR_NOTE_MAGIC 0x4e4fu
-#define ORR_NOTE_VERSION 1u
+/* 2: UNMAP and REVOKED are answered. Drivers of two versions share nothing. */
+#define ORR_NOTE_VERSION 2u
 #define ORR_FABRIC_SECRET_BYTES 16u
 /* In orr_note.status of ORR_NOTE_UNMAP: nothing was ever bound, so nobody is missed as a signaller. */
 #define ORR_UNMAP_UNUSED 1u
@@ -32,8 +34,9 @@ struct orr_sem;
  * @ORR_NOTE_MAP: may I write to the memory behind this handle?
  * @ORR_NOTE_MAP_BACK: the answer
  * @ORR_NOTE_UNMAP: the memory of @tag is not used any more
- * @ORR_NOTE_REVOKED: it is not shared any more
+ * @ORR_NOTE_REVOKED: it is not shared any more; said again until it is answered
  * @ORR_NOTE_UNMAP_BACK: the answer to ORR_NOTE_UNMAP, which is said again until it comes
+ * @ORR_NOTE_REVOKED_BACK: nothing there leads to the memory of @tag any more
  */
 enum orr_note_op {
 	ORR_NOTE_HELLO = 1,
@@ -44,6 +47,7 @@ enum orr_note_op {
 	ORR_NOTE_UNMAP,
 	ORR_NOTE_REVOKED,
 	ORR_NOTE_UNMAP_BACK,
+	ORR_NOTE_REVOKED_BACK,
 };
 
 /**
@@ -96,6 +100,8 @@ struct orr_foreign {
 	u16 peer_nonce;
 	/** @session: both have greeted, and there is a route */
 	bool session;
+	/** @untold: imports that have ended and are in orr_fabric.untold */
+	unsigned int untold;
 	/** @forged: handles with a wrong secret that came from there */
 	u32 forged;
 };
@@ -114,6 +120,8 @@ struct orr_fabric {
 	struct xarray exports;
 	/** @leases: struct orr_lease: who may write here */
 	struct list_head leases;
+	/** @revoked: those of them who may not any more, and have not said yet that they know */
+	struct list_head revoked;
 	/** @imports: struct orr_import: where this card may write */
 	struct list_head imports;
 	/** @asked: struct orr_asked: who waits for an answer */
@@ -124,10 +132,24 @@ struct orr_fabric {
 	struct list_head ended;
 	/** @untold: those of them that have not been answered yet */
 	struct list_head untold;
+	/** @cut_work: takes dead imports out of page tables */
+	struct work_struct cut_work;
 	/** @closing: struct orr_sem that are to be closed; @ended_lock */
 	struct list_head closing;
 	/** @ended_lock: guards @ended and @closing */
 	spinlock_t ended_lock;
+};
+
+/**
+ * struct orr_telling - something that another driver is told until it answers
+ */
+struct orr_telling {
+	/** @begun: it has been told */
+	bool begun;
+	/** @first: jiffies then */
+	unsigned long first;
+	/** @last: the last time */
+	unsigned long last;
 };
 
 /**
@@ -168,16 +190,22 @@ struct orr_export {
  * struct orr_lease - somebody else's mapping of an export
  */
 struct orr_lease {
-	/** @link: in orr_fabric.leases */
+	/** @link: in orr_fabric.leases or .revoked */
 	struct list_head link;
-	/** @export: of what */
+	/** @export: of what; not once it is revoked */
 	struct orr_export *export;
+	/** @base: VRAM offset */
+	u64 base;
+	/** @size: bytes */
+	u64 size;
 	/** @port: by which he comes */
 	u32 port;
 	/** @node: his */
 	u32 node;
 	/** @tag: what he calls it */
 	u32 tag;
+	/** @telling: that it is revoked */
+	struct orr_telling telling;
 };
 
 /**
@@ -202,10 +230,12 @@ struct orr_import {
 	bool used;
 	/** @dead: nothing is there any more */
 	bool dead;
-	/** @told: it was said that it is not used any more */
-	bool told;
-	/** @told_jiffies: the last time */
-	unsigned long told_jiffies;
+	/** @cutting: it was dead when page tables began to be looked through */
+	bool cutting;
+	/** @cut: dead, and in no page table */
+	bool cut;
+	/** @telling: that it is not used any more */
+	struct orr_telling telling;
 };
 
 /* orr_note.c */
@@ -220,14 +250,27 @@ void orr_foreign_open(struct orr_device *odev);
 void orr_foreign_goodbye(struct orr_device *odev);
 int orr_foreign_find(struct orr_device *odev, u32 node, u32 *port);
 void orr_foreign_greet(struct orr_device *odev, u32 port);
+void orr_foreign_restart(struct orr_device *odev, unsigned long ports);
 u16 orr_foreign_epoch(const struct orr_foreign *foreign);
 
-/* orr_fabric.c */
+/* orr_fabric.c: the side that has the memory */
+struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag);
 void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *note);
 void orr_fabric_end_port(struct orr_device *odev, u32 port);
-void orr_fabric_tell_ended(struct orr_device *odev);
+void orr_fabric_tell(struct orr_device *odev);
 void orr_fabric_close_sems(struct orr_device *odev);
 void orr_fabric_close(struct orr_file *file);
-void orr_fabric_forget(struct orr_device *odev, struct orr_import *import);
+bool orr_telling_due(struct orr_telling *telling, unsigned int *left);
+bool orr_telling_is_over(const struct orr_telling *telling);
+
+/* orr_import.c: the side that writes */
+void orr_import_answer(struct orr_device *odev, u32 port, const struct orr_note *note);
+void orr_import_revoked(struct orr_device *odev, u32 port, u32 tag);
+void orr_import_told(struct orr_device *odev, u32 port, u32 tag);
+void orr_import_end_port(struct orr_device *odev, u32 port);
+bool orr_import_is_cut(struct orr_device *odev, u32 port);
+void orr_import_cut_work(struct work_struct *work);
+bool orr_import_tell(struct orr_device *odev, unsigned int left[], unsigned long *deaf);
+void orr_import_forget(struct orr_device *odev, struct orr_import *import);
 
 #endif /* _ORR_FOREIGN_H_ */

@@ -342,6 +342,7 @@ void orr_health_fini(struct orr_device *odev)
 	disable_delayed_work_sync(&odev->health_work);
 	orr_restart_fini(odev);
 	disable_delayed_work_sync(&odev->link_work);
+	disable_work_sync(&odev->fabric.cut_work);
 	flush_work(&odev->lost_work);
 	orr_signaller_fini(odev);
 }

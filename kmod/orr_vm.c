@@ -31,6 +31,8 @@ struct orr_mapping {
 	u64 bo_offset;
 	/** @flags: ORR_BIND_* */
 	u32 flags;
+	/** @dead: memory of another machine that is not shared any more: it leads nowhere */
+	bool dead;
 };
 
 static struct orr_mapping *orr_mapping_first(struct orr_vm *vm, u64 start, u64 last)
@@ -78,11 +80,14 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 	if (ret < 0)
 		goto err_free;
 	vm->context = ret;
+	ret = xa_reserve(&odev->vms, vm->context, GFP_KERNEL_ACCOUNT);
+	if (ret)
+		goto err_context;
 
 	vm->root = orr_pt_create_root(odev);
 	if (IS_ERR(vm->root)) {
 		ret = PTR_ERR(vm->root);
-		goto err_context;
+		goto err_reserved;
 	}
 
 	ret = orr_enter(odev, &idx);
@@ -102,10 +107,13 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 	orr_exit(odev, idx);
 	if (ret)
 		goto err_root;
+	xa_store(&odev->vms, vm->context, vm, 0);
 	return vm;
 
 err_root:
 	orr_pt_free_all(odev, vm->root);
+err_reserved:
+	xa_release(&odev->vms, vm->context);
 err_context:
 	ida_free(&odev->contexts, vm->context);
 err_free:
@@ -160,6 +168,8 @@ int orr_vm_close(struct orr_vm *vm, bool force)
 	}
 	orr_pt_free_all(vm->odev, vm->root);
 	vm->root = NULL;
+	/* Not before the card has let go of it: see orr_vms_cut_dead(). */
+	xa_erase(&vm->odev->vms, vm->context);
 	ida_free(&vm->odev->contexts, vm->context);
 	return 0;
 }
@@ -342,8 +352,10 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 		goto err_unuse;
 	}
 	orr_exit(odev, idx);
-	if (bo->kind == ORR_BO_KIND_FOREIGN)
+	if (bo->kind == ORR_BO_KIND_FOREIGN) {
 		WRITE_ONCE(bo->import->used, true);
+		vm->foreign = true;
+	}
 	drm_gem_object_get(&bo->base);
 	interval_tree_insert(&mapping->it, &vm->mappings);
 	mutex_unlock(&vm->lock);
@@ -375,6 +387,7 @@ static void orr_vm_cut(struct orr_vm *vm, struct orr_mapping *mapping, u64 va, u
 		tail->bo = mapping->bo;
 		tail->bo_offset = mapping->bo_offset + (last + 1 - start);
 		tail->flags = mapping->flags;
+		tail->dead = mapping->dead;
 		tail->it.start = last + 1;
 		tail->it.last = end;
 		drm_gem_object_get(&tail->bo->base);
@@ -470,4 +483,83 @@ int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 	if (!ret && orr_signaller_unmapped(vm, va, size, epoch))
 		orr_sems_wait_vm(vm);
 	return ret;
+}
+
+/* The caller is inside orr_enter(). Return: whether anything was changed, so that a flush is due. */
+static bool orr_vm_cut_dead_locked(struct orr_vm *vm, struct list_head *unused)
+{
+	struct orr_mapping *mapping;
+	bool changed = false;
+	u64 va = 0;
+
+	lockdep_assert_held(&vm->lock);
+	while ((mapping = orr_mapping_first(vm, va, U64_MAX))) {
+		u64 start = mapping->it.start, size = mapping->it.last - start + 1;
+		struct orr_bo *bo = mapping->bo;
+		int ret;
+
+		va = mapping->it.last + 1;
+		if (bo->kind != ORR_BO_KIND_FOREIGN || mapping->dead || !READ_ONCE(bo->import->dead))
+			continue;
+		mapping->dead = true;
+		changed = true;
+		orr_pt_clear(vm->odev, vm->root, start, size, unused);
+		/* To no card, so that who comes there hears what it was. Without memory for it: a hole. */
+		scoped_guard(mutex, &vm->odev->bo_lock)
+			ret = orr_vm_map_pieces(vm, bo, mapping->bo_offset, start, size,
+						orr_vm_pte_flags(mapping->flags));
+		if (ret)
+			orr_pt_clear(vm->odev, vm->root, start, size, unused);
+		cond_resched();
+	}
+	return changed;
+}
+
+static int orr_vm_cut_dead(struct orr_vm *vm)
+{
+	LIST_HEAD(unused);
+	int idx, ret;
+
+	guard(mutex)(&vm->lock);
+	if (!vm->root || !vm->foreign)
+		return 0;
+	ret = orr_enter(vm->odev, &idx);
+	if (ret)
+		return ret;
+	if (orr_vm_cut_dead_locked(vm, &unused))
+		ret = orr_vm_flush(vm, 0, 0);
+	orr_exit(vm->odev, idx);
+	if (ret)
+		orr_device_quiesced(vm->odev);
+	orr_pt_free_list(vm->odev, &unused);
+	return ret;
+}
+
+/**
+ * orr_vms_cut_dead - what is not shared by another machine any more is out of all page tables
+ * @odev: the card
+ *
+ * Return: 0 when nothing that a process does reaches it by what was bound before orr_import.dead was set;
+ * -ENODEV: the card is lost.
+ */
+int orr_vms_cut_dead(struct orr_device *odev)
+{
+	unsigned long context = 0;
+	struct orr_vm *vm;
+	int ret;
+
+	for (;;) {
+		xa_lock(&odev->vms);
+		vm = xa_find(&odev->vms, &context, ULONG_MAX, XA_PRESENT);
+		if (vm)
+			orr_vm_get(vm);
+		xa_unlock(&odev->vms);
+		if (!vm)
+			return 0;
+		ret = orr_vm_cut_dead(vm);
+		orr_vm_put(vm);
+		if (ret)
+			return ret;
+		context++;
+	}
 }

@@ -32,6 +32,8 @@ struct orr_vm {
 	struct orr_pt *root;
 	/** @mappings: struct orr_mapping, an interval tree */
 	struct rb_root_cached mappings;
+	/** @foreign: memory of another machine was mapped in it */
+	bool foreign;
 	/** @queues: queues that use it */
 	unsigned int queues;
 	/** @epoch: counts what was unmapped; orr_signal.c looks at it without the lock */
@@ -54,6 +56,7 @@ static inline void orr_vm_get(struct orr_vm *vm)
 
 int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 size, u32 flags);
 int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size);
+int orr_vms_cut_dead(struct orr_device *odev);
 
 struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u32 flags, u64 *bo_offset,
 			     u64 *epoch);

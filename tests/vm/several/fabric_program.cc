@@ -63,9 +63,10 @@ bool comes_true(Condition condition) {
     return false;
 }
 
-drm_orr_fabric_export make_handle(const Place& place) {
+drm_orr_fabric_export make_handle(const Place& place, std::uint32_t flags = 0) {
     drm_orr_fabric_export handle{};
     handle.handle = place.memory.handle;
+    handle.flags = flags;
     check(call(place.fd(), DRM_IOCTL_ORR_FABRIC_EXPORT, &handle) == 0, "a handle was made");
     return handle;
 }
@@ -73,6 +74,57 @@ drm_orr_fabric_export make_handle(const Place& place) {
 int revoke(const Place& place, const drm_orr_fabric_export& handle) {
     drm_orr_fabric_revoke args{.object = handle.object, .pad = 0};
     return call(place.fd(), DRM_IOCTL_ORR_FABRIC_REVOKE, &args);
+}
+
+void give(const std::string& name, const drm_orr_fabric_export& handle) {
+    put(name, std::string(reinterpret_cast<const char*>(&handle), sizeof handle));
+}
+
+bool abandoned(const drm_orr_queue_wait& out) {
+    return out.error == ORR_QERR_POISON && ORR_FAILURE_CODE(out.error_detail) == ORR_QERR_ABANDONED;
+}
+
+// A semaphore with two handles, and one that nobody imports.
+void own_semaphores() {
+    Place place(0), late(0);
+    place.make_memory();
+    late.make_memory();
+    give("first", make_handle(place, ORR_FABRIC_SEMAPHORE));
+    give("second", make_handle(place, ORR_FABRIC_SEMAPHORE));
+    place.queue->submit(wait_for(kVa, 1));
+    check(place.outcome().error == 0, "who imported it and never bound it is not missed");
+    place.queue->submit(wait_for(kVa, 2));
+    check(place.outcome().error == 0, "one of two handles let go of ends no wait");
+    place.queue->submit(wait_for(kVa, 3));
+    check(abandoned(place.outcome()), "the other does");
+    put("closed", "");
+    const drm_orr_fabric_export handle = make_handle(late, ORR_FABRIC_SEMAPHORE);
+    late.queue->submit(wait_for(kVa, 1));
+    check(revoke(late, handle) == 0 && abandoned(late.outcome()),
+          "a handle taken back ends waits before anybody has imported it");
+}
+
+// Two handles of the same memory, of which one is taken back, and then other memory in its place.
+void own_two_handles() {
+    {
+        Place place(0);
+        place.make_memory(kBytes);
+        const drm_orr_fabric_export one = make_handle(place), two = make_handle(place);
+        give("one", one);
+        give("two", two);
+        get("both");
+        check(revoke(place, one) == 0, "one handle of two was taken back");
+        put("one-revoked", "");
+        get("one-denied");
+        check(comes_true([&] { return place.memory.words()[1] == 4; }), "the other is good");
+        check(revoke(place, two) == 0, "it was taken back, too");
+    }
+    Place place(0);
+    place.make_memory(kBytes);
+    give("three", make_handle(place));
+    check(comes_true([&] { return place.memory.words()[1] == 5; }), "new memory is written to");
+    get("two-denied");
+    check(place.memory.words()[1] == 5, "by nobody who had the old");
 }
 
 int own() {
@@ -97,6 +149,8 @@ int own() {
     put("revoked", "");
     get("denied");
     check(place.memory.words()[kBytes / 8 - 1] == 0x1234567, "nothing was written after that");
+    own_semaphores();
+    own_two_handles();
     const drm_orr_fabric_export again = make_handle(place);
     put("again", std::string(reinterpret_cast<const char*>(&again), sizeof again));
     check(comes_true([] { return link_file("foreign_node") == "0"; }), "the other machine is gone");
@@ -123,6 +177,66 @@ int import_of(const Place& place, drm_orr_fabric_import import, std::uint32_t* h
     const int error = call(place.fd(), DRM_IOCTL_ORR_FABRIC_IMPORT, &import);
     if (handle != nullptr) *handle = import.handle;
     return error;
+}
+
+void take(const Place& place, const drm_orr_fabric_import& import, std::uint32_t& handle) {
+    check(import_of(place, import, &handle) == 0 &&
+              map(place.fd(), place.vm, handle, kThere, import.size, ORR_BIND_WRITE) == 0,
+          "imported and bound");
+}
+
+void let_go(const Place& place, const drm_orr_fabric_import& import, std::uint32_t handle) {
+    check(unmap(place.fd(), place.vm, kThere, import.size) == 0 && close_bo(place.fd(), handle) == 0,
+          "let go of");
+}
+
+void signal_there() {
+    const drm_orr_fabric_import first = to_import(get("first")), second = to_import(get("second"));
+    std::uint32_t handle = 0, other_handle = 0;
+    {
+        Place place(0);
+        int error = 0, imports = 0;
+        while (imports < 1000 && (error = import_of(place, first)) == 0)
+            ++imports;
+        check(error == EDQUOT && imports == 64, "a handle can be imported 64 times");
+    }
+    Place one(0), other(0);
+    check(comes_true([&] { return import_of(one, first, &handle) == 0 && close_bo(one.fd(), handle) == 0; }),
+          "and again once those are gone");
+    take(one, first, handle);
+    take(other, second, other_handle);
+    check(one.queue->run(std::vector{signal(kThere, 1)}) == 0, "signalled by the first");
+    let_go(one, first, handle);
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // for the owner to be told
+    check(other.queue->run(std::vector{signal(kThere, 2)}) == 0, "signalled by the second");
+    let_go(other, second, other_handle);
+    get("closed");
+    check(import_of(one, first) == EOWNERDEAD, "a closed semaphore is not lent again");
+}
+
+std::uint32_t write_value(const Place& place, std::uint64_t value) {
+    drm_orr_queue_wait out{};
+    std::ignore = place.queue->run(std::vector{fill(kVa, kBytes, value), copy(kVa, kThere, kBytes)}, out);
+    return out.error;
+}
+
+void write_with_two_handles() {
+    Place one(0), two(0), three(0);
+    std::uint32_t handle = 0;
+    for (Place* place : {&one, &two, &three})
+        place->make_memory(kBytes);
+    take(one, to_import(get("one")), handle);
+    take(two, to_import(get("two")), handle);
+    check(write_value(one, 2) == 0 && write_value(two, 3) == 0, "both handles are good");
+    put("both", "");
+    get("one-revoked");
+    check(write_value(one, 9) != 0, "the one taken back is not");
+    check(write_value(two, 4) == 0, "the other still is");
+    put("one-denied", "");
+    take(three, to_import(get("three")), handle);
+    check(write_value(three, 5) == 0, "so is that of new memory");
+    check(write_value(two, 9) != 0, "by the old one nothing is written there");
+    put("two-denied", "");
 }
 
 int write_there() {
@@ -157,6 +271,8 @@ int write_there() {
           }),
           "what was taken back can be bound no more");
     put("denied", "");
+    signal_there();
+    write_with_two_handles();
     Place other(0);
     check(import_of(other, to_import(get("again")), &handle) == 0, "a new handle is good");
     check(map(other.fd(), other.vm, handle, kThere, kBytes, ORR_BIND_WRITE) == 0, "and can be bound, too");

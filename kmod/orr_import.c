@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of cards of other machines, on the side that writes there: see orr_fabric.c. What is not shared
+ * any more is taken out of page tables before its owner is told that it was heard: the owner lends the
+ * same range again after that, and his card looks at nodes and ranges only.
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include <drm/drm_file.h>
+#include <drm/orrery_accel.h>
+
+#include "orr_bo.h"
+#include "orr_device.h"
+#include "orr_foreign.h"
+#include "orr_ioctl.h"
+#include "orr_vm.h"
+
+/* How often a driver is asked, and for how long. */
+#define ORR_MAP_TRIES 5u
+#define ORR_MAP_PERIOD HZ
+/* How long a mapping that is being taken away is waited for. */
+#define ORR_HAUNTED_TRIES 250u
+#define ORR_HAUNTED_PERIOD_MS 20u
+/* Imports that have ended and have not been answered, at which no more are made by a port. */
+#define ORR_UNTOLD_OF_PORT 4096u
+
+static_assert(sizeof(struct drm_orr_fabric_import) == 48);
+
+/**
+ * struct orr_asked - who waits for an answer to ORR_NOTE_MAP
+ */
+struct orr_asked {
+	/** @link: in orr_fabric.asked */
+	struct list_head link;
+	/** @done: there is one */
+	struct completion done;
+	/** @port: by which it comes */
+	u32 port;
+	/** @tag: of the mapping */
+	u32 tag;
+	/** @status: 0 or a negative error */
+	int status;
+	/** @ended: it was revoked, or the session has ended, since it was asked for the last time */
+	bool ended;
+	/** @base: VRAM offset there */
+	u64 base;
+};
+
+/**
+ * orr_import_answer - ORR_NOTE_MAP_BACK has come
+ * @odev: the card
+ * @port: by which
+ * @note: it
+ */
+void orr_import_answer(struct orr_device *odev, u32 port, const struct orr_note *note)
+{
+	struct orr_asked *asked;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(asked, &odev->fabric.asked, link) {
+		if (asked->port != port || asked->tag != le32_to_cpu(note->tag) ||
+		    completion_done(&asked->done))
+			continue;
+		asked->status = (int)le32_to_cpu(note->status);
+		asked->base = le64_to_cpu(note->base);
+		complete(&asked->done);
+	}
+}
+
+static void orr_import_say_cut(struct orr_device *odev, u32 port, u32 tag)
+{
+	struct orr_note note = orr_fabric_say(ORR_NOTE_REVOKED_BACK, tag);
+
+	/* Without room for it he says it again. */
+	orr_note_send(odev, port, &note);
+}
+
+/**
+ * orr_import_revoked - ORR_NOTE_REVOKED has come, perhaps again
+ * @odev: the card
+ * @port: by which
+ * @tag: what is not shared any more
+ */
+void orr_import_revoked(struct orr_device *odev, u32 port, u32 tag)
+{
+	struct orr_import *import;
+	struct orr_asked *asked;
+	bool cut = true;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(asked, &odev->fabric.asked, link)
+		if (asked->port == port && asked->tag == tag)
+			asked->ended = true;
+	list_for_each_entry(import, &odev->fabric.imports, link)
+		if (import->port == port && import->tag == tag) {
+			WRITE_ONCE(import->dead, true);
+			cut &= import->cut;
+		}
+	if (cut)
+		orr_import_say_cut(odev, port, tag);
+	else
+		queue_work(system_long_wq, &odev->fabric.cut_work);
+}
+
+/**
+ * orr_import_is_cut - does nothing lead to what was shared in an older session?
+ * @odev: the card
+ * @port: of the link
+ *
+ * Return: whether; if not, the other end is greeted once it is.
+ */
+bool orr_import_is_cut(struct orr_device *odev, u32 port)
+{
+	const struct orr_import *import;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(import, &odev->fabric.imports, link)
+		if (import->port == port && import->dead && !import->cut)
+			return false;
+	return true;
+}
+
+/**
+ * orr_import_cut_work - take what is dead out of page tables, then say so
+ * @work: orr_fabric.cut_work
+ *
+ * Not in the worker that takes notes: address spaces are locked by those who wait for other cards.
+ */
+void orr_import_cut_work(struct work_struct *work)
+{
+	struct orr_fabric *fabric = container_of(work, struct orr_fabric, cut_work);
+	struct orr_device *odev = container_of(fabric, struct orr_device, fabric);
+	struct orr_import *import;
+	unsigned long ports = 0;
+	u32 port;
+
+	scoped_guard(mutex, &fabric->lock)
+		list_for_each_entry(import, &fabric->imports, link)
+			import->cutting = import->dead && !import->cut;
+	/* If the card is lost, nothing of it goes anywhere. */
+	if (orr_vms_cut_dead(odev))
+		return;
+	guard(mutex)(&fabric->lock);
+	list_for_each_entry(import, &fabric->imports, link) {
+		if (!import->cutting)
+			continue;
+		import->cutting = false;
+		import->cut = true;
+		ports |= BIT(import->port);
+		if (fabric->foreign[import->port].session)
+			orr_import_say_cut(odev, import->port, import->tag);
+	}
+	if (!fabric->open)
+		return;
+	for_each_set_bit(port, &ports, odev->info.link_ports)
+		if (fabric->foreign[port].uid && !fabric->foreign[port].session)
+			orr_foreign_greet(odev, port);
+}
+
+static void orr_import_free(struct orr_device *odev, struct orr_import *import)
+{
+	list_del(&import->link);
+	odev->fabric.foreign[import->port].untold--;
+	kfree(import);
+}
+
+/**
+ * orr_import_told - he who has lent it knows that it is not used any more
+ * @odev: the card
+ * @port: by which he said so
+ * @tag: what
+ */
+void orr_import_told(struct orr_device *odev, u32 port, u32 tag)
+{
+	struct orr_import *import, *next;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry_safe(import, next, &odev->fabric.untold, link)
+		if (import->port == port && import->tag == tag)
+			orr_import_free(odev, import);
+}
+
+/**
+ * orr_import_end_port - a session ends
+ * @odev: the card
+ * @port: of the link
+ */
+void orr_import_end_port(struct orr_device *odev, u32 port)
+{
+	struct orr_import *import;
+	struct orr_asked *asked;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(import, &odev->fabric.imports, link)
+		if (import->port == port)
+			WRITE_ONCE(import->dead, true);
+	list_for_each_entry(import, &odev->fabric.untold, link)
+		if (import->port == port)
+			import->dead = true;
+	list_for_each_entry(asked, &odev->fabric.asked, link) {
+		if (asked->port != port)
+			continue;
+		asked->ended = true;
+		if (completion_done(&asked->done))
+			continue;
+		asked->status = -ENOTCONN;
+		complete(&asked->done);
+	}
+	queue_work(system_long_wq, &odev->fabric.cut_work);
+}
+
+/**
+ * orr_import_tell - tell those who have lent what is not used any more
+ * @odev: the card
+ * @left: how many notes there may be by each port
+ * @deaf: gets the ports by which nobody answers
+ *
+ * Return: whether there is something to be told again.
+ */
+bool orr_import_tell(struct orr_device *odev, unsigned int left[], unsigned long *deaf)
+{
+	struct orr_fabric *fabric = &odev->fabric;
+	struct orr_import *import, *next;
+	LIST_HEAD(ended);
+
+	lockdep_assert_held(&fabric->lock);
+	scoped_guard(spinlock, &fabric->ended_lock)
+		list_splice_init(&fabric->ended, &ended);
+	list_for_each_entry(import, &ended, link)
+		fabric->foreign[import->port].untold++;
+	list_splice_tail(&ended, &fabric->untold);
+	list_for_each_entry_safe(import, next, &fabric->untold, link) {
+		struct orr_note note = orr_fabric_say(ORR_NOTE_UNMAP, import->tag);
+
+		if (!import->used)
+			note.status = cpu_to_le32(ORR_UNMAP_UNUSED);
+		if (orr_telling_is_over(&import->telling))
+			*deaf |= BIT(import->port);
+		if (import->dead || !fabric->foreign[import->port].session) {
+			orr_import_free(odev, import);
+		} else if (orr_telling_due(&import->telling, &left[import->port])) {
+			/* Behind those that wait for their turn. */
+			list_move_tail(&import->link, &fabric->untold);
+			orr_note_send(odev, import->port, &note);
+		}
+	}
+	return !list_empty(&fabric->untold);
+}
+
+/* Who ends it must not wait for a card. */
+static void orr_import_end(struct orr_device *odev, struct orr_import *import)
+{
+	scoped_guard(spinlock, &odev->fabric.ended_lock)
+		list_add_tail(&import->link, &odev->fabric.ended);
+	orr_health_link_kick(odev, true);
+}
+
+/**
+ * orr_import_forget - a BO of another machine's memory is gone, and out of page tables
+ * @odev: the card
+ * @import: of it
+ */
+void orr_import_forget(struct orr_device *odev, struct orr_import *import)
+{
+	scoped_guard(mutex, &odev->fabric.lock)
+		list_del_init(&import->link);
+	orr_import_end(odev, import);
+}
+
+/* Asks once. Return: the answer, -ETIMEDOUT, -ERESTARTSYS. */
+static int orr_import_ask(struct orr_device *odev, struct orr_asked *asked,
+			  const struct drm_orr_fabric_import *args)
+{
+	struct orr_note note = orr_fabric_say(ORR_NOTE_MAP, asked->tag);
+	long left;
+
+	note.object = cpu_to_le64(args->object);
+	note.size = cpu_to_le64(args->size);
+	memcpy(note.secret, args->secret, sizeof(note.secret));
+	scoped_guard(mutex, &odev->fabric.lock) {
+		const struct orr_foreign *foreign = &odev->fabric.foreign[asked->port];
+
+		if (!foreign->session || foreign->node != args->node)
+			return -ENOTCONN;
+		note.epoch = cpu_to_le16(orr_foreign_epoch(foreign));
+		asked->ended = false;
+		reinit_completion(&asked->done);
+	}
+	orr_note_send(odev, asked->port, &note);
+	left = wait_for_completion_interruptible_timeout(&asked->done, ORR_MAP_PERIOD);
+	if (left < 0)
+		return -ERESTARTSYS;
+	return left ? asked->status : -ETIMEDOUT;
+}
+
+/* Return: 0 with orr_asked.base, or a negative error. */
+static int orr_import_ask_all(struct orr_device *odev, struct orr_asked *asked,
+			      const struct drm_orr_fabric_import *args)
+{
+	unsigned int tries, waits = 0;
+	int ret = -ETIMEDOUT;
+
+	for (tries = 0; tries < ORR_MAP_TRIES; tries++) {
+		ret = orr_import_ask(odev, asked, args);
+		/* A mapping that was revoked is being taken away, on this side. */
+		if (ret == -EBUSY && waits++ < ORR_HAUNTED_TRIES) {
+			tries--;
+			if (msleep_interruptible(ORR_HAUNTED_PERIOD_MS))
+				return -ERESTARTSYS;
+			continue;
+		}
+		if (ret != -ETIMEDOUT && ret != -ESTALE)
+			break;
+		if (ret != -ESTALE)
+			continue;
+		scoped_guard(mutex, &odev->fabric.lock)
+			orr_foreign_greet(odev, asked->port);
+	}
+	/* Another driver's numbers go to a process as they are only if they make sense here. */
+	if (ret > 0 || ret < -MAX_ERRNO)
+		ret = -EPROTO;
+	if (!ret && (!PAGE_ALIGNED(asked->base) ||
+		     (asked->base + args->size) & ~(ORR_PTE_ADDR_MASK | ~PAGE_MASK) ||
+		     asked->base + args->size < asked->base))
+		ret = -EPROTO;
+	return ret;
+}
+
+/* The BO of what has been answered. Return: with @import, or an error pointer. */
+static struct orr_bo *orr_import_bo(struct orr_device *odev, struct orr_import *import,
+				    const struct orr_asked *asked)
+{
+	const struct orr_foreign *foreign = &odev->fabric.foreign[import->port];
+	struct orr_bo *bo = orr_bo_alloc(odev, ORR_BO_KIND_FOREIGN);
+
+	if (!bo)
+		return ERR_PTR(-ENOMEM);
+	bo->import = import;
+	drm_gem_private_object_init(&odev->drm, &bo->base, import->size);
+	guard(mutex)(&odev->fabric.lock);
+	import->uid = foreign->uid;
+	/* It may have ended since the answer came. */
+	import->dead = asked->ended;
+	import->cut = asked->ended;
+	list_add(&import->link, &odev->fabric.imports);
+	return bo;
+}
+
+/**
+ * orr_fabric_import_ioctl - DRM_IOCTL_ORR_FABRIC_IMPORT
+ * @drm: the card
+ * @data: arguments
+ * @drm_file: the file
+ *
+ * Return: 0, -EXDEV if no link leads to that card, -EACCES: it does not know the handle, -ETIMEDOUT: its
+ * driver does not answer, -ENOTCONN: it has gone, -ESTALE, -EPROTO, -ENOSPC and -EDQUOT: it has no grants
+ * left, or the handle was imported too often, -EBUSY: an
+ * older mapping of it has not been taken away for seconds, or too many imports that have ended have not
+ * been answered, -EOWNERDEAD: a semaphore that is closed, …
+ */
+int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_device *odev = to_orr_device(drm);
+	struct drm_orr_fabric_import *args = data;
+	struct orr_asked asked = {};
+	struct orr_import *import;
+	struct orr_bo *bo;
+	int ret;
+
+	if (args->flags || args->pad || !args->size || !PAGE_ALIGNED(args->size) || args->size > ORR_VA_END ||
+	    !args->node || args->node >= ORR_NODES || orr_node_is_own(args->node))
+		return -EINVAL;
+	ret = orr_foreign_find(odev, args->node, &asked.port);
+	if (ret)
+		return ret;
+	import = kzalloc(sizeof(*import), GFP_KERNEL_ACCOUNT);
+	if (!import)
+		return -ENOMEM;
+	init_completion(&asked.done);
+	scoped_guard(mutex, &odev->fabric.lock) {
+		if (odev->fabric.foreign[asked.port].untold >= ORR_UNTOLD_OF_PORT) {
+			kfree(import);
+			return -EBUSY;
+		}
+		asked.tag = ++odev->fabric.last_tag;
+		list_add(&asked.link, &odev->fabric.asked);
+	}
+	ret = orr_import_ask_all(odev, &asked, args);
+	*import = (struct orr_import){ .port = asked.port, .node = args->node, .base = asked.base,
+				       .size = args->size, .tag = asked.tag };
+	if (ret == -EACCES)
+		dev_warn_ratelimited(odev->drm.dev,
+				     "process %d came with a handle that the card with the number %u does not know: it gets nothing\n",
+				     task_tgid_nr(current), args->node);
+	bo = ret ? ERR_PTR(ret) : orr_import_bo(odev, import, &asked);
+	scoped_guard(mutex, &odev->fabric.lock)
+		list_del(&asked.link);
+	if (IS_ERR(bo)) {
+		/* The answer may only be late. */
+		orr_import_end(odev, import);
+		return PTR_ERR(bo);
+	}
+	ret = drm_gem_handle_create(drm_file, &bo->base, &args->handle);
+	drm_gem_object_put(&bo->base);
+	return ret;
+}
