@@ -169,8 +169,10 @@ Result<FabricKey> Semaphore::export_fabric() {
                     slot->context->device());
     }
     // Before any other machine can signal it.
-    slot->abroad = true;
-    return slot->context->memory().export_fabric(*slot->block);
+    const bool abroad = slot->abroad.exchange(true);
+    auto key = slot->context->memory().export_fabric(*slot->block);
+    if (!key) slot->abroad = abroad;
+    return key;
 }
 
 Status Semaphore::remove_signaller(const std::shared_ptr<Stream>& stream) {

@@ -96,9 +96,27 @@ std::unexpected<Error> fail_fabric(int number, const FabricKey& key, const std::
                         "end of the link has to import it, and the link has to be up (orrery-smi links)",
                         node, key.node);
         case ENOTCONN:
+        case ESTALE:
+            return fail(
+                orrErrorPeerAccess,
+                "card {}, which is another machine's, or the link to it from {} has just gone, or come "
+                "back: try again, and if its owner has made new handles, with those",
+                key.node, node);
+        case EPROTO:
             return fail(orrErrorPeerAccess,
-                        "card {}, which is another machine's, or the link to it from {} has just gone",
+                        "the driver of card {}, which is another machine's, answered {} with what makes no "
+                        "sense: both machines should have the same version of the driver",
                         key.node, node);
+        case EBUSY:
+            return fail(orrErrorTimeout,
+                        "card {}, which is another machine's, waits until an older mapping of that memory is "
+                        "gone from this machine, or its driver does not answer: try again",
+                        key.node);
+        case EOWNERDEAD:
+            return fail(orrErrorAbandoned,
+                        "the semaphore of card {}, which is another machine's, is closed: all who had "
+                        "imported it are gone, so its owner has to make a new one",
+                        key.node);
         case ETIMEDOUT:
             return fail(orrErrorTimeout,
                         "the driver of card {}, which is another machine's, does not answer: is that machine "
@@ -107,8 +125,8 @@ std::unexpected<Error> fail_fabric(int number, const FabricKey& key, const std::
         case ENOSPC:
         case EDQUOT:
             return fail(orrErrorOutOfMemory,
-                        "card {}, which is another machine's, has no grants left for the handle: its owner "
-                        "has to use fewer and larger buffers",
+                        "card {}, which is another machine's, has no grants left for the handle, or it "
+                        "was imported too often: its owner has to use fewer and larger buffers",
                         key.node);
         default:
             return fail_errno(number, fmt::format("importing memory of card {} on {}", key.node, node));

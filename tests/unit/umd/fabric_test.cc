@@ -189,6 +189,10 @@ TEST_F(FabricTest, WhatTheDriverSaysIsTold) {
         const char* text;
     } answers[] = {{ETIMEDOUT, orrErrorTimeout, "does not answer"},
                    {ENOTCONN, orrErrorPeerAccess, "has just gone"},
+                   {ESTALE, orrErrorPeerAccess, "try again"},
+                   {EPROTO, orrErrorPeerAccess, "the same version"},
+                   {EBUSY, orrErrorTimeout, "try again"},
+                   {EOWNERDEAD, orrErrorAbandoned, "is closed"},
                    {ENOSPC, orrErrorOutOfMemory, "no grants left"},
                    {EDQUOT, orrErrorOutOfMemory, "no grants left"},
                    {EOPNOTSUPP, orrErrorNotSupported, "older than this library"},
@@ -204,6 +208,8 @@ TEST_F(FabricTest, WhatTheDriverSaysIsTold) {
     system_.card(0).fabric_errno = EOPNOTSUPP;
     orrFabricHandle other{};
     EXPECT_FAIL(orrFabricExportMemory(&other, memory_, 0), orrErrorNotSupported, "older");
+    system_.card(0).fabric_errno = ENOSPC;
+    EXPECT_NE(orrFabricExportSemaphore(&other, semaphore_, 0), orrSuccess);
     system_.card(0).fabric_errno = 0;
     system_.card(0).fabric_semaphores = false;
     EXPECT_FAIL(orrFabricExportSemaphore(&other, semaphore_, 0), orrErrorNotSupported, "would not notice");

@@ -43,7 +43,9 @@ ORR_API orrError_t orrFabricExportMemory(orrFabricHandle* handle, void* ptr, uns
  * Of what is said to be a handle: orrErrorInvalidValue, it is none, or of something else, or of this machine;
  * orrErrorInvalidHandle, its owner does not know it (any more), which he is told of;
  * orrErrorPeerAccess, no link leads there, or it went (several links, with cards between, do not);
- * orrErrorTimeout, the driver there does not answer; orrErrorOutOfMemory, it has no grants left.
+ * orrErrorTimeout, the driver there does not answer, or memory that was freed there and is lent again is
+ * still being taken away from who had it here; orrErrorOutOfMemory, it has no grants left, or the handle is
+ * imported 64 times already.
  */
 ORR_API orrError_t orrFabricImportMemory(void** ptr, size_t* bytes, const orrFabricHandle* handle,
                                          unsigned flags);
@@ -55,7 +57,8 @@ ORR_API orrError_t orrFabricImportMemory(void** ptr, size_t* bytes, const orrFab
  * to him went, or his machine, streams that wait for more than its value stop with orrErrorAbandoned, or with
  * orrErrorPeerAccess in the latter cases; orrSemaphoreWait gives orrErrorAbandoned. It stays so: make a new
  * one then. Nobody is missed who has not imported it yet: give waits a limit until he says that he has.
- * flags: 0.
+ * A semaphore may have several handles, whose importers count together; when the last handle is taken back
+ * and nobody has one imported, it is closed, too. flags: 0.
  */
 ORR_API orrError_t orrFabricExportSemaphore(orrFabricHandle* handle, orrSemaphore_t semaphore,
                                             unsigned flags);
@@ -63,7 +66,7 @@ ORR_API orrError_t orrFabricExportSemaphore(orrFabricHandle* handle, orrSemaphor
  * A semaphore of its own handle that streams of the current device, and the host, may signal, behind what
  * they have written there. What a stream had to do yet when it stopped, or its process was killed, fails it
  * for those who wait. Nobody here waits for it or asks for its value: orrErrorNotSupported. Errors as of
- * orrFabricImportMemory. flags: 0.
+ * orrFabricImportMemory, and orrErrorAbandoned: it is closed. flags: 0.
  */
 ORR_API orrError_t orrFabricImportSemaphore(orrSemaphore_t* semaphore, const orrFabricHandle* handle,
                                             unsigned flags);

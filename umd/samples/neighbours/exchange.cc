@@ -88,8 +88,8 @@ std::string Place::name_of(unsigned other) const {
 
 void once_linked(const std::function<orrError_t()>& call) {
     orrError_t code = call();
-    for (const auto limit = Clock::now() + kTraining; code == orrErrorPeerAccess && Clock::now() < limit;
-         code = call())
+    for (const auto limit = Clock::now() + kTraining;
+         (code == orrErrorPeerAccess || code == orrErrorTimeout) && Clock::now() < limit; code = call())
         std::this_thread::sleep_for(kNap);
     orrery::check(code);
 }
