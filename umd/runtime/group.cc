@@ -309,8 +309,12 @@ std::optional<GroupCause> Group::cause_of_failure(int rank) {
     const std::uint64_t key = queue_key(ORR_FAILURE_NODE(word), ORR_FAILURE_QUEUE(word));
     int origin = -1;
     for (int other = 0; other < size() && origin < 0; ++other) {
-        if (page_->queue(other, GroupPage::Queue::kBarriers) == key ||
-            page_->queue(other, GroupPage::Queue::kGuard) == key)
+        // What no queue did is a unit's or a way's, and the word names the card.
+        if (ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE) {
+            if (members_[static_cast<std::size_t>(other)].slot->context->node() == ORR_FAILURE_NODE(word))
+                origin = other;
+        } else if (page_->queue(other, GroupPage::Queue::kBarriers) == key ||
+                   page_->queue(other, GroupPage::Queue::kGuard) == key)
             origin = other;
     }
     const bool here = stopped_here(word);
