@@ -124,6 +124,7 @@ orrError_t orrGroupGetInfo(orrGroupInfo* info, orrGroup_t group) {
         value.rank = (*found)->rank();
         value.members = (*found)->size();
         value.device = (*found)->context().device();
+        value.by_units = (*found)->by_units() ? 1 : 0;
         return write_struct(info, value, "orrGroupInfo");
     });
 }

@@ -108,9 +108,8 @@ Result<GroupPlan> Group::plan(Runtime& runtime, const std::vector<Context*>& con
     std::vector<BarrierSeat> seats;
     for (const std::size_t rank : heads)
         seats.push_back({memory[rank], offsetof(SharedPage, release)});
-    // All slots of a card may be taken, or two cards have no way; then by the tree.
-    auto pages = contexts[heads[0]]->winsys().make_barrier(seats);
-    if (!pages) return plan;
+    ORR_TRY(pages, contexts[heads[0]]->winsys().make_barrier(seats));
+    if (pages->empty()) return plan;
     plan.unit = true;
     for (std::size_t i = 0; i < heads.size(); ++i) {
         plan.above[heads[i]] = -1;

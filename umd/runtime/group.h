@@ -62,6 +62,8 @@ class Group final : public Fleet::Watched {
 
     int rank() const { return rank_; }
     int size() const { return static_cast<int>(members_.size()); }
+    // Cards meet by their barrier units, not by the tree.
+    bool by_units() const { return unit_; }
     Context& context() const { return context_; }
 
     // See orrery/group.h. give and take: of broadcasts and gathers.

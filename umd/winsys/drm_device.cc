@@ -384,9 +384,18 @@ class DrmDevice final : public Device {
         drm_orr_barrier_create create{};
         create.members = reinterpret_cast<std::uintptr_t>(members.data());
         create.count = static_cast<std::uint32_t>(members.size());
-        if (const int number = file_->ioctl(DRM_IOCTL_ORR_BARRIER_CREATE, &create))
-            return fail_errno(number, file_->what("making a barrier of several cards"));
         std::vector<UniqueFd> pages;
+        switch (const int number = file_->ioctl(DRM_IOCTL_ORR_BARRIER_CREATE, &create)) {
+            case 0:
+                break;
+            case EBUSY:       // all slots of a card are taken
+            case EDQUOT:      // by this user
+            case EXDEV:       // two cards have no way to each other
+            case EOPNOTSUPP:  // a card has no barrier unit
+                return pages;
+            default:
+                return fail_errno(number, file_->what("making a barrier of several cards"));
+        }
         for (const drm_orr_barrier_member& member : members)
             pages.emplace_back(member.page);
         return pages;

@@ -25,7 +25,7 @@ Result<WaitCycle> Device::cycle(std::uint32_t /*queue*/) {
 }
 
 Result<std::vector<UniqueFd>> Device::make_barrier(const std::vector<BarrierSeat>& /*seats*/) {
-    return fail(orrErrorNotSupported, "the driver of {} knows no barriers of several cards", info().node);
+    return std::vector<UniqueFd>{};
 }
 
 Result<std::unique_ptr<Bo>> Device::import_barrier(int /*fd*/) {

@@ -174,7 +174,8 @@ class Device {
     virtual Result<WaitCycle> cycle(std::uint32_t queue);
     // A barrier of these cards, all with ORR_FEATURE_BARRIERS, in their barrier units: a file descriptor
     // each, of what becomes the page that the card's queues signal (import_barrier()), bound with
-    // ORR_BIND_WRITE. Here: orrErrorNotSupported, as with drivers before 1.8.
+    // ORR_BIND_WRITE. Empty: a card has no free slot, or no way to another. Here: so, as with drivers before
+    // 1.8.
     virtual Result<std::vector<UniqueFd>> make_barrier(const std::vector<BarrierSeat>& seats);
     virtual Result<std::unique_ptr<Bo>> import_barrier(int fd);
 };

@@ -28,7 +28,7 @@ std::mutex g_exported_mutex;
 
 Result<UniqueFd> exported(const std::shared_ptr<FakePages>& pages) {
     UniqueFd fd(::memfd_create("fake dma-buf", MFD_CLOEXEC));
-    struct stat stat{};
+    struct stat stat {};
     if (fd.get() < 0 || ::fstat(fd.get(), &stat) != 0) return fail_errno(errno, "exporting a buffer");
     const std::lock_guard lock(g_exported_mutex);
     g_exported[{stat.st_dev, stat.st_ino}] = pages;
@@ -36,7 +36,7 @@ Result<UniqueFd> exported(const std::shared_ptr<FakePages>& pages) {
 }
 
 std::shared_ptr<FakePages> behind(int fd) {
-    struct stat stat{};
+    struct stat stat {};
     if (::fstat(fd, &stat) != 0) return nullptr;
     const std::lock_guard lock(g_exported_mutex);
     const auto found = g_exported.find({stat.st_dev, stat.st_ino});
@@ -221,7 +221,8 @@ class FakeDevice final : public Device {
                          (card_.host_atomics ? ORR_FEATURE_HOST_ATOMICS : 0) |
                          (card_.in_step ? ORR_FEATURE_IN_STEP : 0) |
                          (card_.peer_reads ? ORR_FEATURE_PEER_READS : 0) |
-                         (card_.fabric_semaphores ? ORR_FEATURE_FABRIC_SEMAPHORES : 0);
+                         (card_.fabric_semaphores ? ORR_FEATURE_FABRIC_SEMAPHORES : 0) |
+                         (card_.has_barriers ? ORR_FEATURE_BARRIERS : 0);
         card_.sku_name.copy(reinterpret_cast<char*>(query.sku_name), sizeof query.sku_name);
         card_.vector_isa.copy(reinterpret_cast<char*>(query.vector_isa), sizeof query.vector_isa);
         return query;
@@ -245,6 +246,11 @@ class FakeDevice final : public Device {
     Result<std::vector<drm_orr_wait_edge>> deadlock() override {
         const std::lock_guard lock(card_.mutex());
         return card_.deadlock;
+    }
+
+    Result<std::vector<UniqueFd>> make_barrier(const std::vector<BarrierSeat>& seats) override {
+        if (card_.barrier_errno != 0) return fail_errno(card_.barrier_errno, "making a barrier");
+        return Device::make_barrier(seats);
     }
 
     Status create_vm(Quota quota) override {

@@ -170,6 +170,8 @@ class FakeCard {
     bool in_step = false;
     bool peer_reads = false;
     bool fabric_semaphores = true;
+    bool has_barriers = false;  // in name alone: the driver has none to give, or fails with barrier_errno
+    int barrier_errno = 0;
     std::vector<orr_desc_tell> told;
     int live_pages = 0;
     std::uint32_t grants = 0;

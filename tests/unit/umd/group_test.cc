@@ -459,6 +459,24 @@ TEST(GroupLinks, WithoutALinkThereIsNoGroup) {
     EXPECT_FAIL(orrGroupCreateAll(groups, 3, apart, 0), orrErrorPeerAccess, "device 2 of rank 2");
 }
 
+TEST(GroupUnits, WithoutASlotAGroupMeetsByTheTree) {
+    FakeSystem system{2};
+    system.card(0).has_barriers = system.card(1).has_barriers = true;
+    const int devices[] = {0, 1};
+    orrGroup_t groups[2] = {};
+    // What is no lack of slots or ways is told.
+    system.card(0).barrier_errno = EIO;
+    EXPECT_FAIL(orrGroupCreateAll(groups, 2, devices, 0), orrErrorSystem, "making a barrier");
+    system.card(0).barrier_errno = 0;
+    ASSERT_OK(orrGroupCreateAll(groups, 2, devices, 0));
+    for (orrGroup_t group : groups) {
+        orrGroupInfo info = ORR_INIT(orrGroupInfo);
+        EXPECT_OK(orrGroupGetInfo(&info, group));
+        EXPECT_EQ(info.by_units, 0);
+        EXPECT_OK(orrGroupDestroy(group));
+    }
+}
+
 TEST(GroupPlan, IsATreeOfFewLinks) {
     const auto chain = [](int one, int other) -> Result<bool> { return std::abs(one - other) == 1; };
     const auto plan = [&](const std::vector<int>& devices) { return *plan_group(devices, chain); };

@@ -76,8 +76,8 @@ ORR_API orrError_t orrGroupDestroy(orrGroup_t group);
 typedef struct orrGroupInfo {
     size_t size; /**< see ORR_INIT */
     int32_t rank, members;
-    int32_t device; /**< of this member */
-    int32_t reserved;
+    int32_t device;   /**< of this member */
+    int32_t by_units; /**< 1: cards meet in barriers in streams by their barrier units; 0: by semaphores */
 } orrGroupInfo;
 /** Of the member whose handle it is. */
 ORR_API orrError_t orrGroupGetInfo(orrGroupInfo* info, orrGroup_t group);
