@@ -373,8 +373,9 @@ struct drm_orr_query_cycle {
  * only who are meant. Until FABRIC_REVOKE, or the end of the file.
  *
  * ORR_FABRIC_SEMAPHORE: the memory begins with a struct orr_semaphore that who imports it may signal. When
- * the last of them has let go of it or cannot reach it any more, and with the handle, the semaphore is
- * closed, unless queues of this machine are attached to it. Needs ORR_FEATURE_FABRIC_SEMAPHORES.
+ * the last of them has let go of it or cannot reach it any more, and with the last handle, the semaphore is
+ * closed (who imports it then: -EOWNERDEAD), unless queues of this machine are attached to it. Needs
+ * ORR_FEATURE_FABRIC_SEMAPHORES.
  */
 #define ORR_FABRIC_SEMAPHORE (1u << 0)
 
