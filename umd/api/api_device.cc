@@ -143,13 +143,16 @@ orrError_t orrDeviceGetVersion(orrDeviceVersion* version, int device) {
 orrError_t orrDeviceSynchronize(void) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(context, runtime.current_context());
-        return (*context)->synchronize();
+        auto done = (*context)->synchronize();
+        (*context)->shared_semaphores().sweep();
+        return done;
     });
 }
 
 orrError_t orrDeviceSetQuota(int device, uint32_t permille, uint32_t period_us) {
-    return with_runtime(
-        [&](Runtime& runtime) -> Status { return runtime.set_quota(device, {permille, period_us}); });
+    return with_runtime([&](Runtime& runtime) -> Status {
+        return runtime.set_quota(device, {permille, period_us});
+    });
 }
 
 orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes) {

@@ -211,7 +211,7 @@ orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value) {
         }
         // By the card's own semaphore unit, so that its waiters see it at once and with a model time.
         slot.claim();
-        ORR_TRY(sent, slot.context->signal(make_semaphore(ORR_PKT_SIGNAL, slot.va, value)));
+        ORR_TRY(sent, slot.context->signal(make_semaphore(ORR_PKT_SIGNAL, slot.va, value), slot.elsewhere));
         return sent->first->wait(sent->second);
     });
 }

@@ -87,7 +87,10 @@ orrError_t orrStreamSynchronize(orrStream_t stream) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing()) return refuse_capture(**queue, "orrStreamSynchronize");
-        return (*queue)->synchronize();
+        auto done = (*queue)->synchronize();
+        // Who waits on another machine for what was destroyed while the stream was busy hears of it now.
+        (*queue)->context().shared_semaphores().sweep();
+        return done;
     });
 }
 

@@ -78,7 +78,8 @@ void Context::shutdown() {
     }
     const std::lock_guard lock(mutex_);
     null_stream_.reset();
-    signal_stream_.reset();
+    for (auto& stream : signal_streams_)
+        stream.reset();
     worn_signal_streams_.clear();
 }
 
@@ -110,19 +111,22 @@ Result<std::shared_ptr<Stream>> Context::null_stream() {
     return null_stream_;
 }
 
-Result<std::shared_ptr<Stream>> Context::signal_stream() {
+Result<std::shared_ptr<Stream>> Context::signal_stream(bool elsewhere) {
     const std::lock_guard lock(mutex_);
-    if (signal_stream_ != nullptr && !signal_stream_->error()) return signal_stream_;
-    auto stream = Stream::create(*this, 64, 0, named("signals from the host"), Stream::Use::kHostSignals);
+    auto& kept = signal_streams_.at(elsewhere ? 1 : 0);
+    if (kept != nullptr && !kept->error()) return kept;
+    auto stream = Stream::create(*this, 64, 0, named(elsewhere ? "signals abroad" : "signals from the host"),
+                                 Stream::Use::kHostSignals);
     if (!stream) return stream;
-    if (signal_stream_ != nullptr) worn_signal_streams_.push_back(std::move(signal_stream_));
-    signal_stream_ = std::move(*stream);
-    return signal_stream_;
+    if (kept != nullptr) worn_signal_streams_.push_back(std::move(kept));
+    kept = std::move(*stream);
+    return kept;
 }
 
-Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> Context::signal(const orr_packet& packet) {
+Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> Context::signal(const orr_packet& packet,
+                                                                          bool elsewhere) {
     while (true) {
-        ORR_TRY(stream, signal_stream());
+        ORR_TRY(stream, signal_stream(elsewhere));
         auto sent = (*stream)->submit({&packet, 1}, OpNote{Op::kSignal, nullptr});
         if (sent) return std::pair{std::move(*stream), *sent};
         if (!(*stream)->error() || lost()) return std::unexpected(sent.error());

@@ -1,6 +1,7 @@
 // A card as one process uses it: made at the card's first use, lives as long as the process.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -67,10 +68,12 @@ class Context {
     // Made at first use.
     Result<std::shared_ptr<Stream>> null_stream();
     // For signals from the host; never holds a wait, so nothing holds it up. A new one when the last one has
-    // stopped.
-    Result<std::shared_ptr<Stream>> signal_stream();
+    // stopped. Another one for semaphores of other machines: those can stop it, or leave it no room on the
+    // link.
+    Result<std::shared_ptr<Stream>> signal_stream(bool elsewhere);
     // Signals from the host; with the stream and the index behind it.
-    Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> signal(const orr_packet& packet);
+    Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> signal(const orr_packet& packet,
+                                                                     bool elsewhere = false);
     Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});
     // The next use of the null stream makes a new one.
     std::shared_ptr<Stream> take_null_stream();
@@ -166,7 +169,7 @@ class Context {
     SharedSemaphores shared_semaphores_;
     mutable std::mutex mutex_;
     std::shared_ptr<Stream> null_stream_;
-    std::shared_ptr<Stream> signal_stream_;
+    std::array<std::shared_ptr<Stream>, 2> signal_streams_;     // [1]: elsewhere
     std::vector<std::shared_ptr<Stream>> worn_signal_streams_;  // their numbers stay in failure words
     std::vector<Context*> peers_;
     std::atomic<bool> any_peer_{false};

@@ -204,8 +204,9 @@ bool Fleet::fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code,
         if (failed_.contains(va)) return true;
     }
     const orr_packet packet = make_fail(va, code);
+    const bool elsewhere = there.shared_semaphores().elsewhere(va);
     while (true) {
-        auto signals = there.signal_stream();
+        auto signals = there.signal_stream(elsewhere);
         if (!signals) return there.lost();
         // Who asks for the cause finds it.
         const auto told = [&](std::uint64_t index) {

@@ -135,6 +135,7 @@ void SharedSemaphores::part(std::unique_ptr<SemaphoreSlot> slot) {
     const std::lock_guard lock(mutex_);
     std::erase(live_, slot.get());
     parted_.push_back({slot->block, slot->barrier, slot->ours(), false, {}});
+    any_parted_.store(true, std::memory_order_release);
 }
 
 bool SharedSemaphores::settle(Parted& parted) {
@@ -158,6 +159,7 @@ bool SharedSemaphores::settle(Parted& parted) {
 // All stay in parted_ meanwhile, for ours(). The list keeps what is looked at in its place, and only here is
 // anything taken out of it.
 void SharedSemaphores::sweep() {
+    if (!any_parted_.load(std::memory_order_acquire)) return;
     const std::lock_guard sweeping(sweep_mutex_);
     std::vector<Parted*> all;
     {
@@ -174,6 +176,7 @@ void SharedSemaphores::sweep() {
             const auto one = it++;
             if (std::ranges::find(all, &*one) != all.end()) gone.splice(gone.end(), parted_, one);
         }
+        any_parted_.store(!parted_.empty(), std::memory_order_release);
     }
     for (const Parted& parted : gone) {
         context_.fleet().forget_semaphore(parted.block->va);
@@ -188,6 +191,13 @@ bool SharedSemaphores::ours(std::uint64_t va) const {
                                [&](const auto* slot) { return va - slot->va < kPage && slot->ours(); }) ||
            std::ranges::any_of(parted_,
                                [&](const Parted& one) { return va - one.block->va < kPage && one.ours; });
+}
+
+bool SharedSemaphores::elsewhere(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(live_, [&](const auto* slot) { return slot->va == va && slot->elsewhere; }) ||
+           std::ranges::any_of(
+               parted_, [&](const Parted& one) { return one.block->va == va && one.block->elsewhere; });
 }
 
 std::optional<std::uint64_t> SharedSemaphores::value_of(std::uint64_t va) const {

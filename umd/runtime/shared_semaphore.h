@@ -4,6 +4,7 @@
 
 #include <orrery/hw/link.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -67,6 +68,8 @@ class SharedSemaphores {
     void sweep();
     // The one at this address, or one that is parted from it, was signalled by this process or declared so.
     bool ours(std::uint64_t va) const;
+    // It, likewise, is another machine's.
+    bool elsewhere(std::uint64_t va) const;
     // Of the one at this address, as load_semaphore(); its page may go right after.
     std::optional<std::uint64_t> value_of(std::uint64_t va) const;
 
@@ -92,6 +95,7 @@ class SharedSemaphores {
     mutable std::mutex mutex_;  // behind all locks of a stream
     std::vector<const SemaphoreSlot*> live_;
     std::list<Parted> parted_;
+    std::atomic<bool> any_parted_{false};  // so that a sweep of nothing costs a load
 };
 
 }  // namespace orrery::umd

@@ -1,5 +1,7 @@
 // Memory and semaphores of another machine: card 0 is one's, card 1 the other's, and this process plays both.
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/umd/api_test.h"
@@ -260,6 +262,40 @@ TEST_F(FabricTest, TheLastWhoLetsGoEndsWaits) {
     EXPECT_EQ(orrSemaphoreWait(semaphore_, 2, kLongNs), orrErrorAbandoned);
 }
 
+// Destroyed while the stream is busy: it is let go of when the stream has been waited for.
+TEST_F(FabricTest, WhoIsDoneWithAStreamLetsGo) {
+    orrSemaphore_t full = imported_semaphore();
+    ASSERT_OK(orrStreamWaitSemaphore(waiting_, semaphore_, 2, nullptr));
+    system_.card(1).pause(true);
+    ASSERT_OK(orrStreamSignalSemaphore(sending_, full, 1));
+    ASSERT_OK(orrSemaphoreDestroy(full));
+    system_.card(1).pause(false);
+    ASSERT_OK(orrStreamSynchronize(sending_));
+    EXPECT_FAIL(orrStreamSynchronize(waiting_), orrErrorAbandoned, "'from the other machine'");
+}
+
+// A signal of the host to another machine that fails is nothing to those of this one.
+TEST_F(FabricTest, ASignalToAnotherMachineFailsAlone) {
+    orrFabricHandle handle{};
+    ASSERT_OK(orrFabricExportSemaphore(&handle, semaphore_, 0));
+    orrSemaphore_t full = nullptr, local = nullptr;
+    ASSERT_OK(orrFabricImportSemaphore(&full, &handle, 0));
+    ASSERT_OK(orrSemaphoreCreate(&local, 0));
+    ASSERT_OK(orrFabricRevoke(&handle));
+    system_.card(1).pause(true);
+    std::thread abroad([&] { EXPECT_NE(orrSemaphoreSignal(full, 1), orrSuccess); });
+    std::thread here([&] { EXPECT_OK(orrSemaphoreSignal(local, 1)); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that both are queued, in either order
+    system_.card(1).pause(false);
+    abroad.join();
+    here.join();
+    std::uint64_t value = 0;
+    EXPECT_OK(orrSemaphoreGetValue(&value, local));
+    EXPECT_EQ(value, 1u);
+    ASSERT_OK(orrSemaphoreDestroy(local));
+    ASSERT_OK(orrSemaphoreDestroy(full));
+}
+
 TEST_F(FabricTest, ALinkThatGoesEndsWaitsAndWrites) {
     void* there = imported(exported());
     orrSemaphore_t full = imported_semaphore();
@@ -267,8 +303,10 @@ TEST_F(FabricTest, ALinkThatGoesEndsWaitsAndWrites) {
     system_.card(0).cut_link();
     EXPECT_FAIL(orrStreamSynchronize(waiting_), orrErrorPeerAccess, "'from the other machine'");
     EXPECT_EQ(orrSemaphoreWait(semaphore_, 1, kLongNs), orrErrorAbandoned);
+    system_.card(1).pause(true);
     ASSERT_OK(orrMemcpyAsync(there, source_, kBytes, orrMemcpyDefault, sending_));
     ASSERT_OK(orrStreamSignalSemaphore(sending_, full, 1));
+    system_.card(1).pause(false);
     EXPECT_FAIL(orrStreamSynchronize(sending_), orrErrorPeerAccess, "another machine");
     ASSERT_OK(orrSemaphoreDestroy(full));
     ASSERT_OK(orrFree(there));

@@ -207,7 +207,7 @@ TEST_F(IpcTest, OwnFailuresAreOwn) {
     ASSERT_OK(orrStreamWaitSemaphore(host, semaphore, 1, nullptr));
     system_.card().pause(true);
     std::thread signals([&] { EXPECT_NE(orrSemaphoreSignal(semaphore, 1), orrSuccess); });
-    const auto sender = *(*Runtime::usable()->context(0))->signal_stream();
+    const auto sender = *(*Runtime::usable()->context(0))->signal_stream(false);
     while (sender->submitted() == sender->executed())
         std::this_thread::yield();
     system_.card().crash("signals from the host");
