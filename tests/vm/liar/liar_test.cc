@@ -148,7 +148,9 @@ TEST_P(Liar, NeitherCrashesNorHangs) {
         EXPECT_EQ(destroy_queue(fd, queue.queue), 0);
         EXPECT_EQ(destroy_queue(fd, bystander), 0);
         sleeper.join();
-        EXPECT_TRUE(result == ECANCELED || result == EDEADLK || result == 0) << std::strerror(result);
+        // ENOENT: on a slow host the sleeper may come after the end of its queue.
+        EXPECT_TRUE(result == ECANCELED || result == EDEADLK || result == ENOENT || result == 0)
+            << std::strerror(result);
         EXPECT_EQ(sysfs_state(card_), "running");
     }
 }
