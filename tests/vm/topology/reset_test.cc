@@ -130,11 +130,15 @@ class ResetLink : public ::testing::Test {
         return result;
     }
     // A barrier of a group to which card 0 comes last.
-    Ends barrier(When when) {
+    Ends barrier(When when, bool older_group = false) {
         orrGroup_t group[2] = {};
         const int devices[] = {0, 1};
-        if (when == When::kBefore) link_.reset();
+        if (when == When::kBefore && !older_group) link_.reset();
         EXPECT_OK(orrGroupCreateAll(group, 2, devices, 0));
+        orrGroupInfo info = ORR_INIT(orrGroupInfo);
+        EXPECT_OK(orrGroupGetInfo(&info, group[0]));
+        EXPECT_EQ(info.by_units, 1);
+        if (when == When::kBefore && older_group) link_.reset();
         EXPECT_OK(orrStreamWaitSemaphore(stream_[0], semaphore_[0], 1, nullptr));
         for (int i = 0; i < 2; ++i)
             EXPECT_OK(orrGroupBarrierAsync(group[i], stream_[i], nullptr));
@@ -205,9 +209,12 @@ TEST_F(ResetLink, EventAfter) {
 TEST_F(ResetLink, BarrierBefore) {
     EXPECT_EQ(barrier(When::kBefore), kGood);
 }
-// A member's signal is of its own card, and only the word of it crosses the link.
+// A card's unit does not know what was on the link that is down, so the barrier has failed, and its group.
 TEST_F(ResetLink, BarrierDuring) {
-    EXPECT_EQ(barrier(When::kDuring), kGood) << orrGetLastErrorText();
+    EXPECT_EQ(barrier(When::kDuring), kBothLost) << orrGetLastErrorText();
+}
+TEST_F(ResetLink, BarrierOfAGroupThatIsOlder) {
+    EXPECT_EQ(barrier(When::kBefore, true), kBothLost) << orrGetLastErrorText();
 }
 TEST_F(ResetLink, BarrierAfter) {
     EXPECT_EQ(barrier(When::kAfter), kGood);
