@@ -182,7 +182,8 @@ bool Card::step(bool skip_idle, ModelTime limit) {
     bool busy = take_arrivals();
     if (hung()) return busy;
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step, and
-    // what was to come then: if that has arrived, and only the timer is left, whoever waits is looked at anew.
+    // what was to come then: if that has arrived, and only the timer is left, whoever waits is looked at
+    // anew.
     const bool alone_now = had_others && core_->waits_for_timer_only();
     const bool slept = waits_for_timer_or_peers() && !alone_now;
     busy |= alone_now;

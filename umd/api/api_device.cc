@@ -150,9 +150,8 @@ orrError_t orrDeviceSynchronize(void) {
 }
 
 orrError_t orrDeviceSetQuota(int device, uint32_t permille, uint32_t period_us) {
-    return with_runtime([&](Runtime& runtime) -> Status {
-        return runtime.set_quota(device, {permille, period_us});
-    });
+    return with_runtime(
+        [&](Runtime& runtime) -> Status { return runtime.set_quota(device, {permille, period_us}); });
 }
 
 orrError_t orrMemGetInfo(size_t* free_bytes, size_t* total_bytes) {

@@ -54,8 +54,7 @@ Answer answer_of(const Status& status) {
 Status status_of(const Answer& answer) {
     if (answer.code == orrSuccess) return {};
     std::string text(answer.text, ::strnlen(answer.text, sizeof answer.text));
-    std::ranges::replace_if(
-        text, [](char c) { return c < ' ' || c > '~'; }, '?');
+    std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
     const bool known = answer.code > 0 && answer.code <= orrErrorAbandoned;
     return std::unexpected(Error{known ? static_cast<orrError_t>(answer.code) : orrErrorAborted, text});
 }

@@ -172,7 +172,7 @@ constexpr const char* kDriverName = "orrery";
 
 // "0000:01:00.0" of the node's parent device; empty when it is not on PCI.
 std::string pci_address_of(int fd) {
-    struct stat node {};
+    struct stat node{};
     if (::fstat(fd, &node) != 0) return {};
     std::error_code error;
     const fs::path device = fs::read_symlink(

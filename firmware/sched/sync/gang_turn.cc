@@ -121,8 +121,7 @@ bool Gangs::lacks_areas(const Gang& gang) const {
     if (gang.started) return false;
     const GangAreas areas = arbiter_->areas_for_gang(queues_[gang.queue[0]], gang.members);
     return areas == GangAreas::kUserHas ||
-           (areas == GangAreas::kOthersHave &&
-            hal_->reg(SOC_TIME) - gang.waits_since < gang.limit_ps);
+           (areas == GangAreas::kOthersHave && hal_->reg(SOC_TIME) - gang.waits_since < gang.limit_ps);
 }
 
 // Another one keeps its place before it: it waits for gangs that can be preempted, so it has room soon. And

@@ -28,7 +28,7 @@ std::mutex g_exported_mutex;
 
 Result<UniqueFd> exported(const std::shared_ptr<FakePages>& pages) {
     UniqueFd fd(::memfd_create("fake dma-buf", MFD_CLOEXEC));
-    struct stat stat {};
+    struct stat stat{};
     if (fd.get() < 0 || ::fstat(fd.get(), &stat) != 0) return fail_errno(errno, "exporting a buffer");
     const std::lock_guard lock(g_exported_mutex);
     g_exported[{stat.st_dev, stat.st_ino}] = pages;
@@ -36,7 +36,7 @@ Result<UniqueFd> exported(const std::shared_ptr<FakePages>& pages) {
 }
 
 std::shared_ptr<FakePages> behind(int fd) {
-    struct stat stat {};
+    struct stat stat{};
     if (::fstat(fd, &stat) != 0) return nullptr;
     const std::lock_guard lock(g_exported_mutex);
     const auto found = g_exported.find({stat.st_dev, stat.st_ino});

@@ -443,10 +443,8 @@ TEST_F(GangTest, MistakesAreExplainedAndStartNothing) {
     EXPECT_FAIL(with([](auto& p) { p.function = nullptr; }), orrErrorInvalidHandle, "function");
     EXPECT_FAIL(with([](auto& p) { p.stream = reinterpret_cast<orrStream_t>(p.function); }),
                 orrErrorInvalidHandle, "stream");
-    EXPECT_FAIL(with([](auto& p) {
-                    p.grid = {FakeCard::kVectorCores + 1, 1, 1};
-                }),
-                orrErrorInvalidValue, "vector cores");
+    EXPECT_FAIL(with([](auto& p) { p.grid = {FakeCard::kVectorCores + 1, 1, 1}; }), orrErrorInvalidValue,
+                "vector cores");
     EXPECT_FAIL(with([](auto& p) { p.grid.y = 0; }), orrErrorInvalidValue, "grid");
     EXPECT_FAIL(with([](auto& p) { p.bytes = 8; }), orrErrorInvalidValue, "args");
     EXPECT_FAIL(with([](auto& p) { p.local_bytes = 1 << 20; }), orrErrorInvalidValue, "work-group memory");

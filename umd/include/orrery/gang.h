@@ -26,8 +26,9 @@ extern "C" {
  * times as long, up to 2 s, and may miss its turn on the others. So beside long launches of another user on
  * each of its devices it may wait several times as long as for those of one, and even in vain. In the end all
  * parts' streams stop with orrErrorLaunchTimeout, and the text names a device that lacked, whether
- * something went first there, and whether the parts had run before (see below: then they have written); with orrErrorPeerAccess if a link between them went down. (A start that
- * crosses a giving up may run one part alone, until it is ended with the others.)
+ * something went first there, and whether the parts had run before (see below: then they have written); with
+ * orrErrorPeerAccess if a link between them went down. (A start that crosses a giving up may run one part
+ * alone, until it is ended with the others.)
  *
  * If one part fails, before or while it runs, the others' streams stop with that code and a text that names
  * the first cause: a part that waits for one that is gone does not wait for ever. (While they run, it takes a
