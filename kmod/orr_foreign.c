@@ -86,11 +86,7 @@ void orr_foreign_greet(struct orr_device *odev, u32 port)
  */
 void orr_foreign_restart(struct orr_device *odev, unsigned long ports)
 {
-	struct orr_note note = {
-		.magic = cpu_to_le16(ORR_NOTE_MAGIC),
-		.version = ORR_NOTE_VERSION,
-		.op = ORR_NOTE_GOODBYE,
-	};
+	struct orr_note note = orr_fabric_say(ORR_NOTE_GOODBYE, 0);
 	u32 port;
 
 	lockdep_assert_held(&odev->fabric.lock);
@@ -269,11 +265,7 @@ void orr_foreign_open(struct orr_device *odev)
  */
 void orr_foreign_goodbye(struct orr_device *odev)
 {
-	struct orr_note note = {
-		.magic = cpu_to_le16(ORR_NOTE_MAGIC),
-		.version = ORR_NOTE_VERSION,
-		.op = ORR_NOTE_GOODBYE,
-	};
+	struct orr_note note = orr_fabric_say(ORR_NOTE_GOODBYE, 0);
 	u32 port;
 
 	if (!orr_has_notes(odev))
@@ -340,7 +332,6 @@ int orr_foreign_find(struct orr_device *odev, u32 node, u32 *port)
 void orr_foreign_fini(struct orr_device *odev)
 {
 	struct orr_import *import, *next;
-
 	struct orr_lease *lease, *after;
 
 	list_for_each_entry_safe(lease, after, &odev->fabric.revoked, link)

@@ -105,17 +105,9 @@ void BarrierUnit::reset(bool tell) {
 void BarrierUnit::empty(Slot& slot) {
     for (Member& member : std::span(slot.member).first(slot.members)) {
         stop_waiting(member);
-        member.node = member.there = member.route = 0;
-        member.word = member.session = member.seen = member.told = 0;
-        member.port = nullptr;
-        member.gone = member.owes_leave = false;
-        member.cause = member.last = member.order = 0;
-        member.lost_words = 0;
+        static_cast<MemberState&>(member) = {};
     }
-    slot.members = 0;
-    slot.key = slot.release = slot.word = slot.arrived = slot.released = slot.raised = slot.cause = 0;
-    slot.released_at = slot.last_order = 0;
-    slot.cause_raised = false;
+    static_cast<SlotState&>(slot) = {};
     set_state(slot, ORR_BARRIER_FREE);
 }
 

@@ -59,10 +59,7 @@ class BarrierUnit final : public Arrivals {
 
   private:
     struct Slot;
-    struct Member {
-        void on_room(ModelTime);
-        BarrierUnit* unit = nullptr;
-        Slot* slot = nullptr;
+    struct MemberState {
         std::uint32_t node = 0;
         std::uint32_t there = 0;  // its slot
         std::uint64_t word = 0;   // for when the way to it is lost
@@ -78,13 +75,16 @@ class BarrierUnit final : public Arrivals {
         std::uint64_t told = 0;   // the round that it knows of
         unsigned lost_words = 0;  // on their way to it, which still stands
         bool owes_leave = false;  // it is still to be told that the barrier has failed
-        bool waits = false;       // for room
+    };
+    struct Member : MemberState {
+        void on_room(ModelTime);
+        BarrierUnit* unit = nullptr;
+        Slot* slot = nullptr;
+        bool waits = false;  // for room
         Event room = Event::of<&Member::on_room>(this);
     };
-    struct Slot {
-        std::uint32_t state = ORR_BARRIER_FREE;
+    struct SlotState {
         std::uint32_t members = 0;
-        std::array<Member, ORR_BARRIER_MEMBERS - 1> member;
         std::uint64_t key = 0;
         std::uint64_t release = 0;  // VRAM offset
         std::uint64_t word = 0;     // for when this card is reset
@@ -94,6 +94,10 @@ class BarrierUnit final : public Arrivals {
         ModelTime released_at = 0;     // in system time
         std::uint64_t cause = 0;       // why it has failed, as the semaphore has it; 0: it has not
         bool cause_raised = false;
+    };
+    struct Slot : SlotState {
+        std::uint32_t state = ORR_BARRIER_FREE;
+        std::array<Member, ORR_BARRIER_MEMBERS - 1> member;
     };
     bool has_way(const Member& member) const;
     void set_state(Slot& slot, std::uint32_t state);

@@ -257,18 +257,22 @@ Transmitter::Asked Transmitter::ask(ModelTime now, std::uint32_t node, std::uint
                                     const Request& request) {
     if (const std::uint32_t fault = refusal(request.op, node, offset, request.bytes); fault != ORR_FAULT_NONE)
         return {.fault = fault};
-    const Lane lane = lane_of(node);
-    Writer& to = lanes_.at(lane);
-    flush(lane);
-    const bool room = to.pending().empty() && to.room(0);
-    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
-    if (!room) return {};
     Message message = message_to(node, request.op, now, offset);
     message.bytes = request.bytes;
     message.tag = request.tag;
     message.value = request.atomic.operand;
     message.compare = request.atomic.compare;
     message.function = static_cast<std::uint16_t>(request.atomic.function);
+    return send_now(message, now);
+}
+
+Transmitter::Asked Transmitter::send_now(Message& message, ModelTime now) {
+    const Lane lane = lane_of(message.destination);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
+    const bool room = to.pending().empty() && to.room(0);
+    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (!room) return {};
     line_.send(message, now, wire_bytes_of(message));
     if (broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};
     return {.room = true};
@@ -279,19 +283,12 @@ LinkTold Transmitter::tell(ModelTime now, std::uint32_t node, const BarrierWord&
         counters_.add(ORR_CTR_LINK_DENIED);
         return {.fault = ORR_FAULT_NO_ROUTE};
     }
-    const Lane lane = lane_of(node);
-    Writer& to = lanes_.at(lane);
-    flush(lane);
-    const bool room = to.pending().empty() && to.room(0);
-    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
-    if (!room) return {};
     Message message = message_to(node, word.fails ? kOpLeave : kOpArrive, now, word.slot);
     message.value = word.value;
     message.compare = word.last;
     message.key = word.key;
-    line_.send(message, now, wire_bytes_of(message));
-    if (broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};
-    return {.sent = true};
+    const Asked sent = send_now(message, now);
+    return {.fault = sent.fault, .sent = sent.room};
 }
 
 bool Transmitter::answer_room(std::uint32_t node, std::uint64_t bytes) {

@@ -125,6 +125,8 @@ class Transmitter {
     // Why not: ORR_FAULT_*.
     std::uint32_t refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset, std::uint64_t bytes);
     Message message_to(std::uint32_t node, std::uint32_t op, ModelTime now, std::uint64_t offset) const;
+    // One without payload, if there is room for it now.
+    Asked send_now(Message& message, ModelTime now);
     bool gated(const Message& message, const Writer& to) const;
     // False: it is lost.
     bool publish(Writer& to, Message& message);

@@ -61,8 +61,7 @@ inline constexpr std::uint32_t kOpLeave =
     7;  // it has failed for the sender after round `compare`, with `value`
 // And answers, in `near_back` and `far_back`:
 inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an atomic (the old value), or a
-                                               // write, signal or word of a barrier that was
-                                               // refused (tag 0)
+                                               // write or signal that was refused (tag 0)
 
 // Message::status of an answer.
 enum Status : std::uint16_t {

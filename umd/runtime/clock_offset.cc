@@ -105,10 +105,7 @@ Status exchange(const Side& reference, const Side& device, std::int64_t limit_ns
 // The link between them may have gone as a card has.
 Error first_cause(Context& device, Context& reference, Error error) {
     if (error.code != orrErrorPeerAccess) return error;
-    for (Context* const card : {&device, &reference}) {
-        if (auto loss = card->ask()) return *loss;
-    }
-    return error;
+    return loss_of_either(device, reference).value_or(std::move(error));
 }
 
 }  // namespace

@@ -89,6 +89,11 @@ std::optional<Error> Context::ask() {
     return loss();
 }
 
+std::optional<Error> loss_of_either(Context& one, Context& other) {
+    if (auto loss = one.ask()) return loss;
+    return other.ask();
+}
+
 std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
     const auto way = winsys_.way(peer.uid_);
     if (!way) return 0;

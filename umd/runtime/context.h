@@ -183,4 +183,7 @@ class Context {
     std::map<std::uint64_t, std::string> semaphore_names_;
 };
 
+// Of cards that no way joins: one that has just died has no links, and the driver may not have noticed yet.
+std::optional<Error> loss_of_either(Context& one, Context& other);
+
 }  // namespace orrery::umd

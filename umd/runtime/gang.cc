@@ -23,12 +23,6 @@ constexpr std::uint32_t kPlaces = kPage / kPlaceBytes;
 constexpr std::uint64_t kNotGiven = ~std::uint64_t{0};
 constexpr std::uint64_t kMemberPackets = 2;  // GANG and dispatch
 
-// Cards that no way joins: one that has just died has no links, and the driver may not have noticed yet.
-std::optional<Error> loss_of_either(Context& one, Context& other) {
-    if (auto loss = one.ask()) return loss;
-    return other.ask();
-}
-
 // What the parts of a gang did not do; `detail`: of ORR_QERR_GANG.
 const char* apart(std::uint64_t detail) {
     return (detail & ORR_GANG_STARTED) != 0 ? "had run, made room for other work, and did not go on together"

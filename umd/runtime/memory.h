@@ -31,9 +31,9 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
     return (value + to - 1) / to * to;
 }
 
-// A buffer, bound on its own card at va, and on others where they have imported it.
 inline constexpr std::uint32_t kReadWrite = ORR_BIND_READ | ORR_BIND_WRITE;
 
+// A buffer, bound on its own card at va, and on others where they have imported it.
 struct Block {
     int device = kHost;  // that created it; for pinned host memory too
     BoKind kind = BoKind::kVram;
@@ -131,10 +131,9 @@ class Memory {
     Result<Block*> create_block(int device, std::uint64_t bytes, BoKind kind);
     // Without a binding: the caller binds ranges of it (with protection) inside [va, va + size).
     Result<Block*> create_unbound_block(int device, std::uint64_t bytes, BoKind kind);
-    // The same of another process's buffer in this card's memory.
-    Result<Block*> import_block(int device, std::unique_ptr<Bo> bo);
-    // A page of this card's barrier unit, which its queues signal.
-    Result<Block*> import_barrier(int device, std::unique_ptr<Bo> bo);
+    // The same of what another process has made on this card: a buffer in its memory, or, bound with
+    // ORR_BIND_WRITE alone, a page of its barrier unit, which its queues signal.
+    Result<Block*> import_block(int device, std::unique_ptr<Bo> bo, std::uint32_t bind = kReadWrite);
     void free_block(Block* block);
     // A variable inside such a block, for all that looks for memory by its address, until the block goes.
     void add_variable(Block& block, std::uint64_t va, std::uint64_t bytes, bool constant);

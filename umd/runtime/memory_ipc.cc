@@ -72,13 +72,8 @@ bool Memory::revoke_fabric(const FabricKey& key) {
 }
 
 Result<Block*> Memory::place_elsewhere(int device, std::unique_ptr<Bo> bo) {
-    Device& winsys = *cards_.at(device).winsys;
-    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, false));
+    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, ORR_BIND_WRITE));
     (*block)->imported = (*block)->elsewhere = true;
-    if (auto bound = winsys.bind(*(*block)->bo, 0, (*block)->va, (*block)->size, ORR_BIND_WRITE); !bound) {
-        destroy(*block);
-        return std::unexpected(bound.error());
-    }
     return block;
 }
 
@@ -101,16 +96,9 @@ Result<std::optional<ForeignBo>> Memory::probe(Device& card, int fd) {
     return card.import_fd(fd);
 }
 
-Result<Block*> Memory::import_block(int device, std::unique_ptr<Bo> bo) {
+Result<Block*> Memory::import_block(int device, std::unique_ptr<Bo> bo, std::uint32_t bind) {
     const std::lock_guard changing(changes_);
-    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, kReadWrite));
-    (*block)->imported = true;
-    return block;
-}
-
-Result<Block*> Memory::import_barrier(int device, std::unique_ptr<Bo> bo) {
-    const std::lock_guard changing(changes_);
-    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, ORR_BIND_WRITE));
+    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, bind));
     (*block)->imported = true;
     return block;
 }

@@ -43,7 +43,7 @@ std::uint64_t SharedSemaphores::release_va(const SemaphoreSlot& slot) {
 
 Status SharedSemaphores::add_barrier(SemaphoreSlot& slot, int fd) {
     ORR_TRY(bo, context_.winsys().import_barrier(fd));
-    ORR_TRY(block, context_.memory().import_barrier(context_.device(), std::move(*bo)));
+    ORR_TRY(block, context_.memory().import_block(context_.device(), std::move(*bo), ORR_BIND_WRITE));
     slot.barrier = *block;
     return {};
 }

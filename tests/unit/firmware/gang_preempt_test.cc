@@ -39,6 +39,22 @@ class GangsLeave : public TwoCards {
             deliver();
         }
     }
+    // For so many ms of card 0 alone, if the other user's kernels do not run there before.
+    void await_other(int most_ms) {
+        for (int ms = 0; ms < most_ms && running_of(0, kOther) == 0; ++ms) {
+            work(0);
+            pass_time(0, 1'000);
+        }
+    }
+    // Queue 20 has a gang on that card, which makes room for the other user.
+    void expect_short_slice() {
+        launch_other(0);
+        await_other(10);
+        EXPECT_EQ(running_of(0, kOther), 1u);
+        EXPECT_EQ(cards[0]->call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
+        finish(0);
+        flights.clear();
+    }
     std::size_t running_of(std::uint32_t card, std::uint64_t entry) const {
         FakeSoc& soc = cards[card]->soc;
         return static_cast<std::size_t>(std::ranges::count_if(soc.busy_ports(), [&](std::uint32_t port) {
@@ -175,10 +191,7 @@ TEST_F(GangsLeave, OneThatGoesEndsItsNeighbours) {
 TEST_F(GangsLeave, ASilentCardIsWaitedForSixteenLimits) {
     launch(20, 10'000);
     launch_other(0);
-    for (int ms = 0; ms < 9 && running_of(0, kOther) == 0; ++ms) {
-        work(0);
-        pass_time(0, 1'000);
-    }
+    await_other(9);
     ASSERT_EQ(running_of(0, kOther), 1u);
     finish_of(0, kOther);
     flights.clear();
@@ -275,10 +288,7 @@ TEST_F(GangsLeave, LiesCostTheLiarAlone) {
     card.soc.poke(kBoardPage + 16);
     card.run();
     launch_other(0);
-    for (int ms = 0; ms < 200 && running_of(0, kOther) == 0; ++ms) {
-        work(0);
-        pass_time(0, 1'000);
-    }
+    await_other(200);
     EXPECT_EQ(running_of(0, kOther), 1u) << "it does not become one that is not preempted";
     flights.clear();
     finish(0);
@@ -293,15 +303,7 @@ TEST_F(GangsLeave, ALieDoesNotMakeSlicesLong) {
     own.push_back(make(0, 20, 1));
     card.submit(own.back(), {gang(1, 1, 0, 2), resident(8)});
     ASSERT_EQ(running_of(0, 0x1000), 1u);
-    launch_other(0);
-    for (int ms = 0; ms < 10 && running_of(0, kOther) == 0; ++ms) {
-        work(0);
-        pass_time(0, 1'000);
-    }
-    EXPECT_EQ(running_of(0, kOther), 1u);
-    EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
-    finish(0);
-    flights.clear();
+    expect_short_slice();
 }
 
 // It says late, while nobody waits, that it holds: it does not pause for that, and has no long slice for it.
@@ -317,15 +319,7 @@ TEST_F(GangsLeave, ALateWordDoesNotMakeSlicesLong) {
     card.soc.poke(kBoardPage + 16);
     card.run();
     ASSERT_EQ(running_of(0, 0x1000), 1u);
-    launch_other(0);
-    for (int ms = 0; ms < 10 && running_of(0, kOther) == 0; ++ms) {
-        work(0);
-        pass_time(0, 1'000);
-    }
-    EXPECT_EQ(running_of(0, kOther), 1u);
-    EXPECT_EQ(card.call(ORR_MBOX_QUEUE_DESTROY, {20}).status, ORR_STATUS_OK);
-    finish(0);
-    flights.clear();
+    expect_short_slice();
 }
 
 // Card 1 cannot save anything: it runs on, and is ready whenever the others are.

@@ -102,6 +102,7 @@ void own_semaphores() {
     late.queue->submit(wait_for(kVa, 1));
     check(revoke(late, handle) == 0 && abandoned(late.outcome()),
           "a handle taken back ends waits before anybody has imported it");
+    get("not-lent");
 }
 
 // Two handles of the same memory, of which one is taken back, and then other memory in its place.
@@ -212,6 +213,7 @@ void signal_there() {
     let_go(other, second, other_handle);
     get("closed");
     check(import_of(one, first) == EOWNERDEAD, "a closed semaphore is not lent again");
+    put("not-lent", "");
 }
 
 std::uint32_t write_value(const Place& place, std::uint64_t value) {

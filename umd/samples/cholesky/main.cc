@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <orrery/orrery.hpp>
 
-#include <charconv>
 #include <cstdio>
 #include <numeric>
 #include <stdexcept>
@@ -10,6 +9,11 @@
 #include <vector>
 
 #include "umd/samples/cholesky/factor.h"
+#include "umd/samples/support/sample.h"
+
+using orrery::sample::number;
+using orrery::sample::run_command;
+using orrery::sample::UsageError;
 
 namespace {
 
@@ -25,23 +29,10 @@ constexpr const char* kHelp =
     "32)\n"
     "Exit status: 0 correct, 1 a wrong factor or a failure, 2 a mistake in the command line.\n";
 
-struct UsageError : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 struct Options {
     unsigned tiles = 8, size = 64, cards = 0, ahead = 0;
     const char* costs = nullptr;
 };
-
-unsigned number(std::string_view option, std::string_view value, unsigned most) {
-    unsigned result = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-    if (error != std::errc() || end != value.data() + value.size() || result < 1 || result > most) {
-        throw UsageError(fmt::format("{} {}: a number from 1 to {} is needed", option, value, most));
-    }
-    return result;
-}
 
 Options parse(int argc, char** argv) {
     Options options;
@@ -49,13 +40,13 @@ Options parse(int argc, char** argv) {
         const std::string_view option = argv[i];
         const char* value = i + 1 < argc ? argv[++i] : "";
         if (option == "--tiles")
-            options.tiles = number(option, value, 64);
+            options.tiles = number(option, value, 1, 64);
         else if (option == "--size")
-            options.size = number(option, value, 128);
+            options.size = number(option, value, 1, 128);
         else if (option == "--cards")
-            options.cards = number(option, value, 8);
+            options.cards = number(option, value, 1, 8);
         else if (option == "--ahead")
-            options.ahead = number(option, value, 32);
+            options.ahead = number(option, value, 1, 32);
         else if (option == "--costs")
             options.costs = value;
         else
@@ -105,17 +96,5 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
-        fmt::print("{}", kHelp);
-        return 0;
-    }
-    try {
-        return run(parse(argc, argv));
-    } catch (const UsageError& error) {
-        fmt::print(stderr, "cholesky: {}\n", error.what());
-        return 2;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "cholesky: {}\n", error.what());
-        return 1;
-    }
+    return run_command(argc, argv, kHelp, [&] { return run(parse(argc, argv)); });
 }

@@ -4,13 +4,18 @@
 #include <fmt/format.h>
 #include <orrery/orrery.hpp>
 
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
+
+#include "umd/samples/support/sample.h"
+
+using orrery::sample::number;
+using orrery::sample::run_command;
+using orrery::sample::UsageError;
 
 namespace {
 
@@ -27,10 +32,6 @@ constexpr const char* kHelp =
     "  --all-wait           another one: the first card waits for the last before it begins\n"
     "Exit status: 0 all is right, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
-struct UsageError : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 struct Options {
     unsigned cards = 0, rounds = 4, size = 64 << 10;
     std::optional<unsigned> forgets;  // this card
@@ -40,14 +41,6 @@ struct Options {
 
 // Of the host's time; what the cards do here takes milliseconds.
 constexpr std::uint64_t kPatienceNs = 2'000'000'000;
-
-unsigned number(std::string_view option, std::string_view text, unsigned least, unsigned most) {
-    unsigned result = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
-    if (error != std::errc() || end != text.data() + text.size() || result < least || result > most)
-        throw UsageError(fmt::format("{} {}: a number from {} to {} is needed", option, text, least, most));
-    return result;
-}
 
 Options parse(int argc, char** argv) {
     Options options;
@@ -193,17 +186,5 @@ int run(Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
-        fmt::print("{}", kHelp);
-        return 0;
-    }
-    try {
-        return run(parse(argc, argv));
-    } catch (const UsageError& error) {
-        fmt::print(stderr, "relay: {}\n", error.what());
-        return 2;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "relay: {}\n", error.what());
-        return 1;
-    }
+    return run_command(argc, argv, kHelp, [&] { return run(parse(argc, argv)); });
 }

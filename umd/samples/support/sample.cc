@@ -23,53 +23,63 @@ struct Options {
     unsigned cards = 0;
 };
 
-// False: it is no number of cards that anybody could have.
-bool read_cards(unsigned& cards, std::string_view value) {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), cards);
-    return error == std::errc() && end == value.data() + value.size() && cards >= 1 && cards <= kMaxCards;
+bool asks_for_help(std::string_view argument) {
+    return argument == "--help" || argument == "-h";
 }
 
 int run_with_options(int argc, char** argv, const char* help, bool takes_cards, const auto& run) {
-    const std::string_view name = std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1);
-    Options options;
-    for (int i = 1; i < argc; ++i) {
-        const std::string_view argument = argv[i];
-        if (argument == "--help" || argument == "-h") {
-            fmt::print("{}", help);
-            return 0;
+    return run_command(argc, argv, help, [&] {
+        Options options;
+        for (int i = 1; i < argc; ++i) {
+            const std::string_view argument = argv[i];
+            if (asks_for_help(argument)) {
+                fmt::print("{}", help);
+                return 0;
+            }
+            if (takes_cards && argument == "--cards")
+                options.cards = number(argument, i + 1 < argc ? argv[++i] : "", 1, kMaxCards);
+            else if (argument == "--quick")
+                options.quick = true;
+            else
+                throw UsageError(fmt::format("unknown option {}\n{}", argument, help));
         }
-        if (takes_cards && argument == "--cards") {
-            const std::string_view value = i + 1 < argc ? argv[++i] : "";
-            if (read_cards(options.cards, value)) continue;
-            fmt::print(stderr, "{}: --cards {}: a number from 1 to {} is needed\n", name, value, kMaxCards);
-            return 2;
-        }
-        if (argument != "--quick") {
-            fmt::print(stderr, "{}: unknown option {}\n{}", name, argument, help);
-            return 2;
-        }
-        options.quick = true;
-    }
-    try {
         const auto found = static_cast<unsigned>(device_count());
-        if (found == 0) {
-            fmt::print(stderr, "{}: there is no Orrery card: is the module loaded (modprobe orrery)?\n",
-                       name);
-            return 1;
-        }
-        if (options.cards > found) {
-            fmt::print(stderr, "{}: --cards {}: there are only {}\n", name, options.cards, found);
-            return 2;
-        }
+        if (found == 0)
+            throw std::runtime_error("there is no Orrery card: is the module loaded (modprobe orrery)?");
+        if (options.cards > found)
+            throw UsageError(fmt::format("--cards {}: there are only {}", options.cards, found));
         if (options.cards == 0) options.cards = std::min(found, kMaxCards);
         return run(options);
+    });
+}
+
+}  // namespace
+
+unsigned number(std::string_view option, std::string_view text, unsigned least, unsigned most) {
+    unsigned result = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+    if (error != std::errc() || end != text.data() + text.size() || result < least || result > most)
+        throw UsageError(fmt::format("{} {}: a number from {} to {} is needed", option, text, least, most));
+    return result;
+}
+
+int run_command(int argc, char** argv, const char* help, const std::function<int()>& body) {
+    if (argc > 1 && asks_for_help(argv[1])) {
+        fmt::print("{}", help);
+        return 0;
+    }
+    const std::string_view path = argv[0];
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    try {
+        return body();
+    } catch (const UsageError& error) {
+        fmt::print(stderr, "{}: {}\n", name, error.what());
+        return 2;
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}: {}\n", name, error.what());
         return 1;
     }
 }
-
-}  // namespace
 
 // mt19937_64 is the same everywhere; the distributions of the standard library are not.
 std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {

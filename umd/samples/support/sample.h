@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <orrery/orrery.hpp>
@@ -41,6 +44,18 @@ void judge(Row& row, std::span<const float> got, std::span<const float> want, do
 
 // Prints the table, with `title` above it. What main() returns: 0 if all rows are right, else 1.
 int print(const std::string& title, const std::vector<Row>& rows, const std::vector<std::string>& notes = {});
+
+// What is wrong with the command line.
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// A value of an option; throws a UsageError.
+unsigned number(std::string_view option, std::string_view text, unsigned least, unsigned most);
+
+// The main() of a program: --help as its first option, else `body`, errors as one line on stderr. What `body`
+// returns; 1: a failure; 2: a mistake in the command line.
+int run_command(int argc, char** argv, const char* help, const std::function<int()>& body);
 
 // The main() of a sample: one option (--help, or --quick for small sizes), errors as one line on stderr.
 // 0: all is right; 1: a wrong result or a failure; 2: a mistake in the command line.
