@@ -325,7 +325,7 @@ class Scheduler {
     uint32_t take_due(uint64_t memory, uint64_t value, uint32_t how, Queue* (&due)[kWakesPerPass]);
     void release(Queue& queue, uint64_t value, uint32_t how);
     void release_all(Queue* const* due, uint32_t count, uint64_t value, uint32_t how);
-    void recheck_wait(Queue& queue);
+    void recheck_wait(Queue& queue, uint64_t cause = 0);
     void check_wait_limits(uint64_t now);
 
     // failure.cc: failure travels with the semaphore.

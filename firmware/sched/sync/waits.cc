@@ -158,7 +158,7 @@ void Scheduler::release(Queue& queue, uint64_t value, uint32_t how) {
     }
     const Context& context = *queue.context;
     if (context.stale && WaitTable::parked_before(queue, context.flushed_at)) [[unlikely]] {
-        recheck_wait(queue);
+        recheck_wait(queue, how == ORR_WAKE_CLOSED ? value : 0);
         return;
     }
     leave_semaphore(queue);
@@ -198,8 +198,9 @@ void Scheduler::remapped(Context& context) {
     stale_contexts_.push_back(contexts_, context);
 }
 
-// The mappings of the queue's context have changed. It is no longer in the table.
-void Scheduler::recheck_wait(Queue& queue) {
+// The mappings of the queue's context have changed. It is no longer in the table. `cause`: why what it has
+// waited for so far was closed just now, or 0.
+void Scheduler::recheck_wait(Queue& queue, uint64_t cause) {
     const WorkingFor blame(*persist_, queue.number);
     leave_semaphore(queue);
     const uint64_t va = queue.packet[1];
@@ -210,6 +211,7 @@ void Scheduler::recheck_wait(Queue& queue) {
     }
     uint64_t memory = 0;
     if (!translate_va(queue, va, memory)) return;
+    if (cause != 0 && memory == queue.wait.memory && value < queue.packet[2]) value = cause;
     if (value < queue.packet[2] && abandoned(queue, memory, value)) return;
     if (value < queue.packet[2]) {
         park_on_semaphore(queue, memory);

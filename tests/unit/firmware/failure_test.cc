@@ -362,6 +362,25 @@ TEST_F(FailureTest, AClosedSemaphoreStopsThoseWhoWantMore) {
     EXPECT_EQ(bench.shared(8) & ORR_SEM_CLOSED, ORR_SEM_CLOSED);
 }
 
+// Whose mappings have changed is looked at anew, and is still told why.
+TEST_F(FailureTest, ACloseTellsItsCauseBehindAFlush) {
+    std::vector<ProcessQueue> queues;
+    for (std::uint32_t n = 100; n < 130; ++n) {
+        queues.push_back(bench.create_queue(n, 1));
+        bench.submit(queues.back(), {wait(kSharedVa, 4)});
+    }
+    orr_mbox_message flush{};
+    flush.opcode = ORR_MBOX_TLB_FLUSH;
+    flush.sequence = 900;
+    flush.arg[0] = 1;
+    bench.send(flush);
+    const auto cause = ORR_FAILURE_WORD(ORR_QERR_PEER_LOST, 0x55, ORR_FAILURE_NO_QUEUE, 0);
+    EXPECT_EQ(close(0, cause).status, ORR_STATUS_OK);
+    bench.run();
+    for (const ProcessQueue& q : queues)
+        expect_poisoned(q, 0, kSharedVa, cause);
+}
+
 // What is on the link when a semaphore is closed is carried out first, and whoever has it then goes on.
 TEST_F(FailureTest, ACloseOvertakesNoSignal) {
     ProcessQueue wants_more = bench.create_queue(30, 1);

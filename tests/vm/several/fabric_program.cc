@@ -47,11 +47,13 @@ void put(const std::string& name, const std::string& text) {
 }
 
 std::string get(const std::string& name) {
-    for (;;) {
+    for (int tries = 0; tries < 3000; ++tries) {
         if (std::ifstream file("/share/" + name, std::ios::binary); file)
             return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
+    fmt::print(stderr, "the other did not come to '{}' in a minute\n", name);
+    std::exit(1);
 }
 
 template <typename Condition>

@@ -56,8 +56,10 @@ void put(const std::string& name, const void* bytes = "", std::size_t size = 0) 
 }
 
 void await(const std::string& name) {
-    while (!std::filesystem::exists("/share/" + name))
+    for (int tries = 0; !std::filesystem::exists("/share/" + name); ++tries) {
+        if (tries == 3000) fail(fmt::format("the other did not come to '{}' in a minute", name));
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
 }
 
 orrFabricHandle get(const std::string& name) {
