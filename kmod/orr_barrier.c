@@ -30,6 +30,9 @@
 #define ORR_BARRIER_TIMEOUT_US (5 * USEC_PER_SEC)
 #define ORR_BARRIERS_OF_USER (ORR_BARRIER_SLOTS / 4 * 3)
 
+/* Guards orr_bo.releases of all BOs. */
+static DEFINE_SPINLOCK(orr_releases_lock);
+
 static_assert(ORR_BARRIER_MEMBERS == ORR_BARRIER_MEMBERS_MAX);
 static_assert(sizeof(struct drm_orr_barrier_member) == 16);
 static_assert(sizeof(struct drm_orr_barrier_create) == 16);
@@ -77,9 +80,30 @@ static void orr_barrier_clear(struct orr_device *odev, const struct orr_barrier_
 
 static void orr_barrier_end_free(struct orr_barrier_end *end)
 {
-	if (end->release)
+	if (end->release) {
+		scoped_guard(spinlock, &orr_releases_lock)
+			list_del(&end->of_release);
 		drm_gem_object_put(&end->release->base);
+	}
 	kfree(end);
+}
+
+/**
+ * orr_barrier_of_release - which barrier raises a semaphore?
+ * @bo: that has it
+ * @offset: of it
+ *
+ * Return: the barrier's key, 0: none does.
+ */
+u64 orr_barrier_of_release(struct orr_bo *bo, u64 offset)
+{
+	const struct orr_barrier_end *end;
+
+	guard(spinlock)(&orr_releases_lock);
+	list_for_each_entry(end, &bo->releases, of_release)
+		if (end->offset == offset && end->key)
+			return end->key;
+	return 0;
 }
 
 static void orr_barrier_work(struct work_struct *work)
@@ -227,6 +251,8 @@ static struct orr_bo *orr_barrier_bo(struct orr_barrier_seat *seat, u64 offset)
 	end->release = to_orr_bo(seat->memory->priv);
 	end->offset = offset;
 	drm_gem_object_get(&end->release->base);
+	scoped_guard(spinlock, &orr_releases_lock)
+		list_add(&end->of_release, &end->release->releases);
 	seat->end = end;
 	bo->barrier = no_free_ptr(end);
 	return bo;
@@ -404,6 +430,18 @@ static int orr_barrier_arm(const struct orr_barrier_table *table, unsigned int a
 	return ret;
 }
 
+/* For those who look for a cycle of waits. */
+static void orr_barrier_name_parts(const struct orr_barrier_table *table, u64 key)
+{
+	unsigned int i;
+
+	guard(spinlock)(&orr_releases_lock);
+	for (i = 0; i < table->count; i++) {
+		table->seat[i].end->member = i;
+		table->seat[i].end->key = key;
+	}
+}
+
 /**
  * orr_barrier_create_ioctl - DRM_IOCTL_ORR_BARRIER_CREATE
  * @drm: the card
@@ -435,6 +473,7 @@ int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file
 	if (!ret) {
 		u64 key = get_random_u64();
 
+		orr_barrier_name_parts(table, key);
 		for (i = 0; i < table->count && !ret; i++)
 			ret = orr_barrier_arm(table, i, key);
 		ret = ret ?: orr_barrier_stands(table);

@@ -28,6 +28,12 @@ struct orr_barrier_end {
 	struct orr_bo *release;
 	/** @offset: of the semaphore in it */
 	u64 offset;
+	/** @of_release: in orr_bo.releases of @release; orr_releases_lock */
+	struct list_head of_release;
+	/** @key: of the barrier, which all of its parts have in common; constant once a page is given out */
+	u64 key;
+	/** @member: its number among them; likewise */
+	unsigned int member;
 	/** @made: all of the barrier was, and given out; else its end touches no semaphore */
 	bool made;
 };
@@ -70,6 +76,7 @@ struct orr_barriers {
 
 int orr_barriers_init(struct orr_device *odev);
 bool orr_barrier_joins(const struct orr_device *odev, const struct orr_device *other);
+u64 orr_barrier_of_release(struct orr_bo *bo, u64 offset);
 void orr_barrier_forget(struct orr_device *odev, struct orr_barrier_end *end);
 
 #endif /* _ORR_BARRIER_H_ */

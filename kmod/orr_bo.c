@@ -138,6 +138,7 @@ struct orr_bo *orr_bo_alloc(struct orr_device *odev, enum orr_bo_kind kind)
 	bo->kind = kind;
 	bo->base.funcs = &orr_bo_funcs;
 	INIT_LIST_HEAD(&bo->link);
+	INIT_LIST_HEAD(&bo->releases);
 	mutex_init(&bo->dummy_lock);
 	return bo;
 }

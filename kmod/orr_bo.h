@@ -70,6 +70,8 @@ struct orr_bo {
 
 	/** @barrier: BARRIER: what it stands for; constant; NULL: it has not been made */
 	struct orr_barrier_end *barrier;
+	/** @releases: VRAM: the parts of barriers whose releases are in it; orr_releases_lock */
+	struct list_head releases;
 
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;

@@ -10,7 +10,8 @@
  * those who wait for semaphores that he was given.
  *
  * A queue is stuck if its next packet waits without a limit for what is not there, somebody's
- * packets would signal it, and all who would are stuck. Nothing is stopped.
+ * packets would signal it, and all who would are stuck. What a barrier's units raise has such a set of
+ * signallers for each member that has not arrived; one set is enough for being stuck. Nothing is stopped.
  */
 #include <linux/hash.h>
 #include <linux/pid_namespace.h>
@@ -24,12 +25,14 @@
 #include <orrery/fw/failure.h>
 #include <orrery/fw/packet.h>
 
+#include "orr_barrier.h"
 #include "orr_bo.h"
 #include "orr_cycle.h"
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_map.h"
 #include "orr_queue.h"
+#include "orr_ring_view.h"
 #include "orr_vm.h"
 
 #define ORR_CYCLE_NONE U32_MAX
@@ -66,12 +69,18 @@ struct orr_party {
 	struct orr_bo *bo;
 	/** @offset: of the semaphore in its origin */
 	u64 offset;
+	/** @barrier: whose units raise the semaphore: its key, or 0 */
+	u64 barrier;
 	/** @next: other party in the same row of @orr_look.waiting */
 	u32 next;
 	/** @signals: first edge to those whom its packets would set free */
 	u32 signals;
 	/** @holder: last party whose packets were found to set this one free */
 	u32 holder;
+	/** @held: by whose packets @holder does: a bit for each member of @barrier; else bit 0 */
+	u32 held;
+	/** @lacks: members whose signals only such packets have as are stuck; bits likewise */
+	u32 lacks;
 	/** @stuck: as at the top of this file */
 	bool stuck;
 };
@@ -86,6 +95,8 @@ struct orr_look_edge {
 	u32 next;
 	/** @signaller: the party */
 	u32 signaller;
+	/** @member: of the waiter's barrier, for which it would arrive; else 0 */
+	u32 member;
 	/** @va: by which its packet names the semaphore */
 	u64 va;
 };
@@ -123,79 +134,9 @@ struct orr_look {
 /* One at a time: what it takes does not grow with those who ask. */
 static DEFINE_MUTEX(orr_look_lock);
 
-static u32 orr_look_row(const struct orr_bo *origin, u64 offset)
+static u32 orr_look_row(const struct orr_bo *origin, u64 offset, u64 barrier)
 {
-	return hash_64((u64)(unsigned long)origin + offset, ORR_CYCLE_BITS);
-}
-
-/* Reads a word of a BO's memory. Return: false: it is not to be read here. */
-static bool orr_look_read(struct orr_bo *bo, u64 offset, u64 *value)
-{
-	struct orr_bo *origin = orr_bo_origin(bo);
-	int idx;
-
-	if (offset % sizeof(u64) || offset >= origin->base.size)
-		return false;
-	if (origin->kind == ORR_BO_KIND_SYSTEM) {
-		const void *page = page_address(origin->pages[offset >> PAGE_SHIFT]);
-
-		*value = READ_ONCE(*(const u64 *)(page + offset_in_page(offset)));
-		return true;
-	}
-	if (origin->kind != ORR_BO_KIND_VRAM || orr_enter(orr_bo_device(origin), &idx))
-		return false;
-	*value = readq(orr_bo_device(origin)->vram + origin->node.start + offset);
-	orr_exit(orr_bo_device(origin), idx);
-	return true;
-}
-
-/**
- * struct orr_ring_view - where a ring is read
- */
-struct orr_ring_view {
-	/** @party: whose it is */
-	const struct orr_party *party;
-	/** @bo: which has the page at @va, a reference, or NULL */
-	struct orr_bo *bo;
-	/** @va: of the page */
-	u64 va;
-	/** @offset: of the page in @bo */
-	u64 offset;
-};
-
-static void orr_ring_view_end(struct orr_ring_view *view)
-{
-	if (view->bo)
-		drm_gem_object_put(&view->bo->base);
-	view->bo = NULL;
-}
-
-/*
- * A word of the ring. A page is looked up once, as words come in a row. What is not mapped reads as
- * zeros: no firmware will carry out what was there. Return: false: only its card can read it.
- */
-static bool orr_ring_read(struct orr_ring_view *view, u64 va, u64 *value)
-{
-	u64 epoch;
-
-	if (!view->bo || (va & PAGE_MASK) != view->va) {
-		struct orr_bo *bo;
-
-		orr_ring_view_end(view);
-		view->va = va & PAGE_MASK;
-		bo = orr_vm_lookup(view->party->vm, view->va, PAGE_SIZE, 0, &view->offset, &epoch);
-		*value = 0;
-		if (IS_ERR(bo))
-			return true;
-		view->bo = bo;
-	}
-	return orr_look_read(view->bo, view->offset + offset_in_page(va), value);
-}
-
-static u64 orr_ring_packet(const struct orr_queue *queue, u64 index)
-{
-	return queue->ring_va + sizeof(struct orr_ring) +
-	       (index & (queue->entries - 1)) * sizeof(struct orr_packet);
+	return hash_64(barrier ?: (u64)(unsigned long)origin + offset, ORR_CYCLE_BITS);
 }
 
 /* The memory behind an address of a party. Return: the BO that the party has, a reference, or NULL. */
@@ -215,7 +156,7 @@ static bool orr_party_lacks(const struct orr_party *party)
 {
 	u64 value;
 
-	return orr_look_read(party->bo, party->offset, &value) && value < party->wanted;
+	return orr_bo_read_word(party->bo, party->offset, &value) && value < party->wanted;
 }
 
 /* Somebody waits for a semaphore. Takes the reference. */
@@ -231,7 +172,8 @@ static void orr_party_waits(struct orr_look *look, u32 number, struct orr_bo *bo
 		party->bo = NULL;
 		return;
 	}
-	row = &look->waiting[orr_look_row(orr_bo_origin(bo), offset)];
+	party->barrier = orr_barrier_of_release(orr_bo_origin(bo), offset);
+	row = &look->waiting[orr_look_row(orr_bo_origin(bo), offset, party->barrier)];
 	party->next = *row;
 	*row = number;
 	party->stuck = true;
@@ -277,7 +219,7 @@ static bool orr_look_head(struct orr_look *look, u32 number)
 {
 	struct orr_party *party = &look->party[number];
 	struct orr_queue *queue = party->queue;
-	struct orr_ring_view view = { .party = party };
+	struct orr_ring_view view = { .vm = party->vm };
 	u64 word[4] = {}, end = 0, offset;
 	struct orr_bo *bo;
 	bool read;
@@ -305,33 +247,67 @@ static bool orr_look_head(struct orr_look *look, u32 number)
 	return true;
 }
 
+/**
+ * struct orr_signal_point - what a packet would signal
+ */
+struct orr_signal_point {
+	/** @origin: the BO that has the semaphore */
+	const struct orr_bo *origin;
+	/** @offset: of the semaphore */
+	u64 offset;
+	/** @part: if @origin is the page of one's part in a barrier, or NULL */
+	const struct orr_barrier_end *part;
+	/** @value: to be signalled; U64_MAX: a failure */
+	u64 value;
+};
+
+/* Whether that would set a party free, or do a member's part of it. */
+static bool orr_point_frees(const struct orr_signal_point *point, const struct orr_party *waiter)
+{
+	/* An arrival is for one round. Who has one for a later round has arrived at the earlier. */
+	if (point->part)
+		return waiter->barrier == point->part->key &&
+		       (point->value == waiter->wanted || point->value == U64_MAX);
+	return !waiter->barrier && orr_bo_origin(waiter->bo) == point->origin &&
+	       waiter->offset == point->offset && point->value >= waiter->wanted;
+}
+
 /* A packet of a party would signal this. Return: false: there are too many edges. */
 static bool orr_look_signal(struct orr_look *look, u32 number, u64 va, u64 value)
 {
 	struct orr_party *party = &look->party[number];
-	const struct orr_bo *origin;
+	struct orr_signal_point point = { .value = value };
+	u32 at, member = 0, row;
 	struct orr_bo *bo;
-	u64 offset;
-	u32 at;
 
-	bo = orr_party_semaphore(party, va, &offset);
+	bo = orr_party_semaphore(party, va, &point.offset);
 	if (!bo)
 		return true;
-	origin = orr_bo_origin(bo);
-	for (at = look->waiting[orr_look_row(origin, offset)]; at != ORR_CYCLE_NONE;
-	     at = look->party[at].next) {
+	point.origin = orr_bo_origin(bo);
+	if (point.origin->kind == ORR_BO_KIND_BARRIER && point.origin->barrier) {
+		point.part = point.origin->barrier;
+		member = point.part->member;
+	}
+	row = orr_look_row(point.origin, point.offset, point.part ? point.part->key : 0);
+	for (at = look->waiting[row]; at != ORR_CYCLE_NONE; at = look->party[at].next) {
 		struct orr_party *waiter = &look->party[at];
 		struct orr_look_edge *edge;
 
-		if (orr_bo_origin(waiter->bo) != origin || waiter->offset != offset ||
-		    value < waiter->wanted || waiter->holder == number)
+		if (!orr_point_frees(&point, waiter))
+			continue;
+		if (waiter->holder != number)
+			waiter->held = 0;
+		if (waiter->held & BIT(member))
 			continue;
 		if (look->edges == ORR_CYCLE_MAX_EDGES)
 			break;
 		waiter->holder = number;
+		waiter->held |= BIT(member);
+		waiter->lacks |= BIT(member);
 		edge = &look->edge[look->edges];
 		edge->waiter = at;
 		edge->signaller = number;
+		edge->member = member;
 		edge->va = va;
 		edge->next = party->signals;
 		party->signals = look->edges++;
@@ -344,7 +320,7 @@ static bool orr_look_signal(struct orr_look *look, u32 number, u64 va, u64 value
 static bool orr_look_packets(struct orr_look *look, u32 number)
 {
 	struct orr_party *party = &look->party[number];
-	struct orr_ring_view view = { .party = party };
+	struct orr_ring_view view = { .vm = party->vm };
 	bool good = true;
 	u64 index;
 
@@ -377,7 +353,7 @@ static void orr_look_spread(struct orr_look *look)
 		struct orr_party *party = &look->party[number];
 
 		/* Nobody's packets hold what it waits for: somebody else is expected to signal. */
-		if (party->holder == ORR_CYCLE_NONE)
+		if (!party->lacks)
 			party->stuck = false;
 		if (!party->stuck)
 			look->todo[todo++] = number;
@@ -388,7 +364,8 @@ static void orr_look_spread(struct orr_look *look)
 		for (; at != ORR_CYCLE_NONE; at = look->edge[at].next) {
 			struct orr_party *waiter = &look->party[look->edge[at].waiter];
 
-			if (!waiter->stuck)
+			waiter->lacks &= ~BIT(look->edge[at].member);
+			if (!waiter->stuck || waiter->lacks)
 				continue;
 			waiter->stuck = false;
 			look->todo[todo++] = look->edge[at].waiter;
@@ -396,13 +373,14 @@ static void orr_look_spread(struct orr_look *look)
 	}
 }
 
-/* The first edge by which a party would be set free. */
+/* The first edge by which a party that is stuck would be set free. */
 static const struct orr_look_edge *orr_look_holder(const struct orr_look *look, u32 number)
 {
 	u32 at;
 
 	for (at = 0; at < look->edges; at++)
-		if (look->edge[at].waiter == number)
+		if (look->edge[at].waiter == number &&
+		    look->party[number].lacks & BIT(look->edge[at].member))
 			return &look->edge[at];
 	return NULL;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "umd/runtime/clock.h"
@@ -115,8 +116,11 @@ std::string Fleet::describe_cycle(const WaitCycle& cycle) const {
         return text + fmt::format(" on card {:#x}", edge.device_uid);
     };
     const std::size_t count = cycle.edges.size() - cycle.lead;
-    std::string text =
-        fmt::format("deadlock of {} stream{} of several processes:", count, count == 1 ? "" : "s");
+    const bool alone =
+        std::ranges::all_of(cycle.edges | std::views::drop(cycle.lead),
+                            [](const drm_orr_cycle_edge& edge) { return edge.semaphore != 0; });
+    std::string text = fmt::format("deadlock of {} stream{}{}:", count, count == 1 ? "" : "s",
+                                   alone ? "" : " of several processes");
     for (std::size_t i = cycle.lead; i < cycle.edges.size(); ++i) {
         const drm_orr_cycle_edge& edge = cycle.edges[i];
         const drm_orr_cycle_edge& next = cycle.edges[i + 1 < cycle.edges.size() ? i + 1 : cycle.lead];

@@ -379,6 +379,67 @@ TEST(GroupUnits, BarriersInStreamsAreTheCards) {
                 by_units, by_tree);
 }
 
+// Streams of the first two cards, each with a barrier of one group behind one of the other.
+class TwoGroups {
+  public:
+    TwoGroups() {
+        for (orrStream_t& stream : streams) {
+            EXPECT_OK(orrSetDevice(static_cast<int>(&stream - streams.data())));
+            EXPECT_OK(orrStreamCreate(&stream, 0));
+        }
+    }
+    ~TwoGroups() {
+        for (const orrStream_t stream : streams)
+            EXPECT_OK(orrStreamDestroy(stream));
+    }
+    void meet(const OnAllCards& group, std::size_t rank) const {
+        orrGroupInfo info = ORR_INIT(orrGroupInfo);
+        EXPECT_OK(orrGroupGetInfo(&info, group.groups[rank]));
+        EXPECT_EQ(info.by_units, 1);
+        EXPECT_OK(orrGroupBarrierAsync(group.groups[rank], streams[rank], nullptr));
+    }
+    OnAllCards one, other;
+    std::array<orrStream_t, 2> streams{};
+};
+
+TEST(GroupUnits, ACircleOfBarriersIsTold) {
+    if (device_count() != 2) GTEST_SKIP() << "of two cards";
+    const TwoGroups groups;
+    groups.meet(groups.one, 0);
+    groups.meet(groups.other, 0);
+    groups.meet(groups.other, 1);
+    groups.meet(groups.one, 1);
+    for (const orrStream_t stream : groups.streams) {
+        EXPECT_EQ(orrStreamSynchronize(stream), orrErrorDeadlock) << orrGetLastErrorText();
+        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("deadlock of 2 streams: a stream on device"));
+    }
+    // Nothing was stopped: who is not there can come.
+    EXPECT_OK(orrStreamAbort(groups.streams[0]));
+    EXPECT_NE(orrStreamSynchronize(groups.streams[1]), orrSuccess);
+}
+
+// One has arrived, and has its next arrival behind that; the other waits for the host.
+TEST(GroupUnits, ABarrierThatSomebodyCanEndIsNoCircle) {
+    if (device_count() != 2) GTEST_SKIP() << "of two cards";
+    const TwoGroups groups;
+    orrSemaphore_t gate = nullptr;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(groups.streams[1], gate, 1, nullptr));
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+        for (int round = 0; round < 2; ++round)
+            groups.meet(groups.one, rank);
+    }
+    std::thread host([gate] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(600));
+        EXPECT_OK(orrSemaphoreSignal(gate, 1));
+    });
+    for (const orrStream_t stream : groups.streams)
+        EXPECT_OK(orrStreamSynchronize(stream));
+    host.join();
+    EXPECT_OK(orrSemaphoreDestroy(gate));
+}
+
 // Also while the process has a stream that never ends.
 TEST(GroupUnits, WhoLeavesGivesItsSlotBack) {
     if (device_count() < 2) GTEST_SKIP() << "needs two cards";
