@@ -23,7 +23,9 @@ namespace orrery::umd {
 class Context;
 class Stream;
 struct SemaphorePoint;
+struct SemaphoreSlot;
 struct WaitCycle;
+struct Waiter;
 
 // Thread safe.
 class Fleet {
@@ -77,6 +79,8 @@ class Fleet {
     // The cycle of waits over cards or processes that this stream cannot leave. Found twice, as what moves
     // has other values; searched for now and then only, for all who wait.
     std::optional<Error> deadlock(const Stream& stream);
+    // The same of a thread that waits for a semaphore.
+    std::optional<Error> deadlock(const SemaphoreSlot& slot, std::uint64_t value);
 
   private:
     struct Grave {
@@ -115,7 +119,7 @@ class Fleet {
     Cycles search() const;
     std::optional<Error> own_deadlock(const Stream& waiting);
     // Over processes: asks the driver.
-    std::optional<Error> driver_deadlock(const Stream& waiting, std::uint32_t queue);
+    std::optional<std::string> driver_deadlock(const void* who, Context& context, const Waiter& waiter);
     std::string describe_cycle(const WaitCycle& cycle) const;
     // Other processes may signal it.
     bool is_shared(std::uint64_t va) const;
@@ -145,7 +149,7 @@ class Fleet {
 
     std::mutex ask_mutex_;
     std::int64_t asked_ns_ = 0;
-    std::map<const Stream*, std::uint64_t> stamps_;  // of those who found a cycle when they asked last
+    std::map<const void*, std::uint64_t> stamps_;  // of those who found a cycle when they asked last
 };
 
 }  // namespace orrery::umd

@@ -133,18 +133,18 @@ std::string Fleet::describe_cycle(const WaitCycle& cycle) const {
     return text + kWayOut;
 }
 
-std::optional<Error> Fleet::driver_deadlock(const Stream& waiting, std::uint32_t queue) {
+std::optional<std::string> Fleet::driver_deadlock(const void* who, Context& context, const Waiter& waiter) {
     const std::unique_lock lock(ask_mutex_, std::try_to_lock);
     if (!lock || now_ns() - asked_ns_ < kBetweenNs) return std::nullopt;
-    const auto cycle = waiting.context().winsys().cycle(queue);
+    const auto cycle = context.winsys().cycle(waiter);
     asked_ns_ = now_ns();
     if (!cycle || cycle->edges.empty() || cycle->lead >= cycle->edges.size()) {
-        stamps_.erase(&waiting);
+        stamps_.erase(who);
         return std::nullopt;
     }
-    const bool twice = std::exchange(stamps_[&waiting], cycle->stamp) == cycle->stamp;
+    const bool twice = std::exchange(stamps_[who], cycle->stamp) == cycle->stamp;
     if (!twice) return std::nullopt;
-    return Error{orrErrorDeadlock, describe_cycle(*cycle)};
+    return describe_cycle(*cycle);
 }
 
 std::optional<Error> Fleet::deadlock(const Stream& waiting) {
@@ -154,7 +154,17 @@ std::optional<Error> Fleet::deadlock(const Stream& waiting) {
     }
     if (!any_shared()) return std::nullopt;
     const auto queue = waiting.hardware_number();
-    return queue ? driver_deadlock(waiting, *queue) : std::nullopt;
+    if (!queue) return std::nullopt;
+    auto found = driver_deadlock(&waiting, waiting.context(), {.queue = *queue});
+    return found.transform([](std::string& text) { return Error{orrErrorDeadlock, std::move(text)}; });
+}
+
+std::optional<Error> Fleet::deadlock(const SemaphoreSlot& slot, std::uint64_t value) {
+    auto found = driver_deadlock(&slot, *slot.context, {.semaphore = slot.va, .value = value});
+    return found.transform([&](const std::string& text) {
+        return Error{orrErrorDeadlock, fmt::format("only who waits in a circle would bring {} to {}: {}",
+                                                   slot.context->describe_semaphore(slot.va), value, text)};
+    });
 }
 
 }  // namespace orrery::umd

@@ -16,6 +16,8 @@ namespace orrery::umd {
 namespace {
 
 constexpr std::int64_t kSpinNs = 100'000, kShortestNapNs = 20'000, kLongestNapNs = 1'000'000;
+// From then on who waits asks whether it is for streams that wait in a circle.
+constexpr std::int64_t kPatienceNs = 20'000'000;
 
 std::uint64_t read(std::uint64_t& word) {
     return std::atomic_ref(word).load(std::memory_order_acquire);
@@ -98,6 +100,10 @@ Status SemaphoreSlot::wait(std::uint64_t value, std::uint64_t limit_ns,
         }
         if (waited < kSpinNs) continue;
         context->fleet().watch();
+        if (waited > kPatienceNs) {
+            if (auto circle = context->fleet().deadlock(*this, value))
+                return std::unexpected(*std::move(circle));
+        }
         const std::int64_t nap = std::min(std::clamp(waited / 8, kShortestNapNs, kLongestNapNs),
                                           static_cast<std::int64_t>(std::min<std::uint64_t>(
                                               limit_ns - static_cast<std::uint64_t>(waited), kLongestNapNs)));

@@ -452,7 +452,7 @@ class DrmDevice final : public Device {
         }
     }
 
-    Result<WaitCycle> cycle(std::uint32_t queue) override {
+    Result<WaitCycle> cycle(const Waiter& waiter) override {
         WaitCycle cycle;
         if (info().driver_version < ORR_MAKE_VERSION(1, 6, 0)) return cycle;
         cycle.edges.resize(16);
@@ -460,7 +460,10 @@ class DrmDevice final : public Device {
             drm_orr_query_cycle query{};
             query.edges = reinterpret_cast<std::uintptr_t>(cycle.edges.data());
             query.count = static_cast<std::uint32_t>(cycle.edges.size());
-            query.queue = queue;
+            query.queue = waiter.queue;
+            query.semaphore = waiter.semaphore;
+            query.value = waiter.value;
+            query.vm = waiter.semaphore != 0 ? file_->vm : 0;
             if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_CYCLE, &query)) {
                 return fail_errno(number, file_->what("query of cycles of waits"));
             }

@@ -20,7 +20,7 @@
 
 namespace orrery::umd {
 
-Result<WaitCycle> Device::cycle(std::uint32_t /*queue*/) {
+Result<WaitCycle> Device::cycle(const Waiter& /*waiter*/) {
     return WaitCycle{};
 }
 

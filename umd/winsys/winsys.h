@@ -89,6 +89,13 @@ struct Quota {
     std::uint32_t period_us = 0;
 };
 
+// Who asks for a cycle: a queue of the device (HwQueue::number()), or somebody who waits for a semaphore of
+// this process's address space without one.
+struct Waiter {
+    std::uint32_t queue = 0;
+    std::uint64_t semaphore = 0, value = 0;
+};
+
 // A cycle of waits over cards and processes.
 struct WaitCycle {
     std::vector<drm_orr_cycle_edge> edges;  // from who asked on; none: there is no cycle
@@ -169,9 +176,8 @@ class Device {
                                                           const QueueOptions& options) = 0;
     // The cycle of waits in which a queue of this process stands; empty: in none.
     virtual Result<std::vector<drm_orr_wait_edge>> deadlock() = 0;
-    // The cycle that a queue of this device cannot leave (HwQueue::number()). Here: none, as with drivers
-    // before 1.6.
-    virtual Result<WaitCycle> cycle(std::uint32_t queue);
+    // The cycle that somebody cannot leave. Here: none, as with drivers before 1.6.
+    virtual Result<WaitCycle> cycle(const Waiter& waiter);
     // A barrier of these cards, all with ORR_FEATURE_BARRIERS, in their barrier units: a file descriptor
     // each, of what becomes the page that the card's queues signal (import_barrier()), bound with
     // ORR_BIND_WRITE. Empty: a card has no free slot, or no way to another. Here: so, as with drivers before

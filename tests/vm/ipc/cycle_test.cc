@@ -74,6 +74,10 @@ void expect_both_are_told(int device) {
                                       " would signal later"),
                             HasSubstr("waits for semaphore 'their turn' to reach 1, which stream 'ours' on "
                                       "device 0 would signal later")));
+    EXPECT_EQ(orrSemaphoreWait(cycle.ours(), 1, kLongNs), orrErrorDeadlock);
+    EXPECT_THAT(orrGetLastErrorText(),
+                HasSubstr("only who waits in a circle would bring semaphore 'our turn' to 1: deadlock of 2 "
+                          "streams of several processes: "));
     EXPECT_EQ(cycle.tell(kCycleSync), orrErrorDeadlock);
     EXPECT_OK(orrStreamDestroy(stopped));
     // Nothing was stopped.
