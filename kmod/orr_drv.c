@@ -17,6 +17,7 @@
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_ioctl.h"
+#include "orr_pmu.h"
 #include "orr_queue.h"
 #include "orr_route.h"
 
@@ -252,6 +253,7 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_peer;
 	orr_debugfs_init(odev);
+	orr_pmu_attach(odev);
 	orr_foreign_open(odev);
 
 	drm_info(&odev->drm, "card %016llx (%s): %llu MiB of VRAM, firmware %u.%u.%u, %u interrupt message%s\n",
@@ -275,6 +277,7 @@ static void orr_remove(struct pci_dev *pdev)
 {
 	struct orr_device *odev = pci_get_drvdata(pdev);
 
+	orr_pmu_detach(odev);
 	orr_foreign_goodbye(odev);
 	orr_peer_unregister(odev);
 	orr_device_stop(odev);
@@ -334,17 +337,26 @@ static struct pci_driver orr_pci_driver = {
 
 static int __init orr_init(void)
 {
+	int ret;
+
 	if (!orr_nodes_valid())
 		return -EINVAL;
 	orr_sysfs_init();
 	orr_drm_driver.num_ioctls = orr_ioctl_count;
-	return pci_register_driver(&orr_pci_driver);
+	ret = orr_pmu_init();
+	if (ret)
+		return ret;
+	ret = pci_register_driver(&orr_pci_driver);
+	if (ret)
+		orr_pmu_exit();
+	return ret;
 }
 module_init(orr_init);
 
 static void __exit orr_exit_module(void)
 {
 	pci_unregister_driver(&orr_pci_driver);
+	orr_pmu_exit();
 	orr_fence_exit();
 }
 module_exit(orr_exit_module);

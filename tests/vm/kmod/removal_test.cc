@@ -13,6 +13,7 @@
 
 #include "tests/vm/kmod/device.h"
 #include "tests/vm/kmod/pci.h"
+#include "tests/vm/kmod/pmu.h"
 
 namespace orrery::kmod_test {
 namespace {
@@ -376,6 +377,30 @@ TEST_F(Removal, SysfsWhileTheDriverComesAndGoes) {
     EXPECT_EQ(read_file(sysfs + "/state"), "running");
     EXPECT_NE(read_file(sysfs + "/uid"), "");
     EXPECT_NE(read_file(sysfs + "/firmware_version"), "");
+}
+
+// perf's events stand still without their card, and go on with the next that comes.
+TEST_F(Removal, EventsOutliveTheirCard) {
+    const int node = node_of(cards_[0]);
+    const perf_event_attr attributes = pmu_attributes(node, "copy_bytes");
+    const PmuEvent bytes(attributes);
+    ASSERT_EQ(bytes.error, 0);
+    std::uint64_t before = 0;
+    {
+        const User user(static_cast<unsigned>(node));
+        before = bytes.count();
+        EXPECT_EQ(before, 5 * kMiB);
+    }
+    ASSERT_TRUE(unbind_driver(cards_[0]));
+    EXPECT_EQ(bytes.count(), before);
+    EXPECT_EQ(PmuEvent(attributes).error, ENODEV);
+    ASSERT_TRUE(bind_driver(cards_[0]));
+    bytes.count();  // from here on
+    {
+        const User user(static_cast<unsigned>(node));
+        EXPECT_EQ(bytes.count(), before + 5 * kMiB);
+    }
+    EXPECT_EQ(PmuEvent(attributes).error, 0);
 }
 
 // For card_death.sh, which kills the first card's process when /share/ready appears.

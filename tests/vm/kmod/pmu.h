@@ -1,0 +1,49 @@
+// The driver's PMUs, as perf sees them: orrery_N in /sys/bus/event_source/devices.
+#pragma once
+
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/pci.h"
+
+namespace orrery::kmod_test {
+
+inline std::string pmu_path(int node) {
+    return "/sys/bus/event_source/devices/orrery_" + std::to_string(node);
+}
+
+inline perf_event_attr pmu_attributes(int node, const std::string& counter) {
+    perf_event_attr attributes{};
+    attributes.size = sizeof attributes;
+    attributes.type = static_cast<std::uint32_t>(std::atoi(read_file(pmu_path(node) + "/type").c_str()));
+    const std::string event = read_file(pmu_path(node) + "/events/" + counter);
+    attributes.config = std::strtoull(event.substr(event.find('=') + 1).c_str(), nullptr, 0);
+    return attributes;
+}
+
+// An event of the whole card: a file, or 0 and the errno.
+struct PmuEvent {
+    PmuEvent() = default;
+    explicit PmuEvent(perf_event_attr attributes, int cpu = 0, int process = -1) {
+        const long fd = ::syscall(SYS_perf_event_open, &attributes, process, cpu, -1, 0);
+        error = fd < 0 ? errno : 0;
+        file = File(static_cast<int>(fd));
+    }
+    std::uint64_t count() const {
+        std::uint64_t value = 0;
+        EXPECT_EQ(::read(file.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
+        return value;
+    }
+    File file;
+    int error = 0;
+};
+
+}  // namespace orrery::kmod_test
