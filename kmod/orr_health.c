@@ -20,6 +20,7 @@
 #include "orr_queue.h"
 #include "orr_route.h"
 #include "orr_signal.h"
+#include "orr_trace.h"
 
 #define ORR_HEALTH_PERIOD (HZ / 20)
 /* Time between two looks at the links. */
@@ -179,6 +180,7 @@ void orr_device_lost(struct orr_device *odev, const char *reason)
 	cmpxchg(&odev->lost_reason, NULL, reason);
 	if (test_and_set_bit(0, &odev->lost))
 		return;
+	trace_orr_lost(odev, odev->lost_reason);
 	queue_work(odev->wq, &odev->lost_work);
 	orr_mbox_abort(odev);
 	if (!odev->unbinding)
@@ -237,8 +239,10 @@ static bool orr_link_changed(struct orr_device *odev, unsigned long *told)
 		return false;
 	for (i = 0; i < odev->info.link_ports; i++) {
 		if (looks[i].state != odev->link_looks[i].state ||
-		    looks[i].losses != odev->link_looks[i].losses)
+		    looks[i].losses != odev->link_looks[i].losses) {
+			trace_orr_link(odev, i, looks[i].state, looks[i].losses);
 			__set_bit(i, told);
+		}
 		changed |= looks[i].control != odev->link_looks[i].control ||
 			   looks[i].reach != odev->link_looks[i].reach;
 		odev->link_looks[i] = looks[i];

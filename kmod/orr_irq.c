@@ -9,6 +9,7 @@
 
 #include "orr_device.h"
 #include "orr_queue.h"
+#include "orr_trace.h"
 
 /* Queues and waiters that are looked after with interrupts off; the rest is left to a thread. */
 #define ORR_IRQ_ROOM 64u
@@ -47,6 +48,7 @@ static irqreturn_t orr_irq_handler(int number, void *data)
 	/* Whether the control core halted is in a register: not read here, and not each time. */
 	if (orr_irq_serves(irq, ORR_IRQ_FAULT) && !found)
 		orr_health_kick(odev);
+	trace_orr_interrupt(odev, irq->message, found);
 	return more ? IRQ_WAKE_THREAD : IRQ_HANDLED;
 }
 

@@ -10,6 +10,7 @@
 #include "orr_queue.h"
 #include "orr_restart.h"
 #include "orr_signal.h"
+#include "orr_trace.h"
 
 static void orr_mbox_arm_work(struct work_struct *work);
 
@@ -76,6 +77,7 @@ static void orr_mbox_post(struct orr_device *odev, const struct orr_mbox_message
 	struct orr_mailbox *mbox = &odev->mailbox;
 
 	lockdep_assert_held(&mbox->lock);
+	trace_orr_command(odev, message);
 	mbox->command->entry[mbox->producer % ORR_MBOX_ENTRIES] = *message;
 	mbox->producer++;
 	dma_wmb(); /* the entry is there before the index says so */
@@ -162,6 +164,7 @@ static void orr_mbox_event(struct orr_device *odev, const struct orr_mbox_messag
 
 	switch (event->opcode) {
 	case ORR_EVENT_QUEUE_ERROR:
+		trace_orr_queue_stopped(odev, event);
 		/* A program's mistake; the waiters learn of it from the status line. */
 		drm_dbg(&odev->drm, "queue %llu stopped: error %llu at packet %llu, address %#llx\n",
 			event->arg[0], event->arg[1], event->arg[2], event->arg[3]);
@@ -184,14 +187,16 @@ static void orr_mbox_event(struct orr_device *odev, const struct orr_mbox_messag
 	}
 }
 
-static int orr_mbox_reply(struct orr_mailbox *mbox, const struct orr_mbox_message *reply)
+static int orr_mbox_reply(struct orr_device *odev, const struct orr_mbox_message *reply)
 {
+	struct orr_mailbox *mbox = &odev->mailbox;
 	u32 slot = reply->sequence % ORR_MBOX_SLOTS;
 	struct orr_mbox_call *call = mbox->pending[slot];
 
 	if (!call || !call->posted || call->command.sequence != reply->sequence ||
 	    call->command.opcode != reply->opcode)
 		return -EPROTO;
+	trace_orr_reply(odev, reply);
 	call->reply = *reply;
 	orr_mbox_finish(mbox, slot, 0);
 	return 0;
@@ -222,7 +227,7 @@ static int orr_mbox_take(struct orr_device *odev, struct orr_mbox_message *messa
 	mbox->consumer++;
 	dma_mb(); /* and before it may be overwritten */
 	WRITE_ONCE(mbox->message->consumer, mbox->consumer);
-	return message->sequence ? orr_mbox_reply(mbox, message) : 1;
+	return message->sequence ? orr_mbox_reply(odev, message) : 1;
 }
 
 /**
@@ -241,7 +246,7 @@ void orr_mbox_inject(struct orr_device *odev, const struct orr_mbox_message *mes
 		return;
 	}
 	scoped_guard(spinlock_irqsave, &odev->mailbox.lock)
-		ret = orr_mbox_reply(&odev->mailbox, message);
+		ret = orr_mbox_reply(odev, message);
 	if (ret)
 		orr_device_lost(odev, "the firmware breaks the mailbox protocol");
 }

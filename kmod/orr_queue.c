@@ -13,6 +13,7 @@
 #include "orr_file.h"
 #include "orr_queue.h"
 #include "orr_signal.h"
+#include "orr_trace.h"
 #include "orr_vm.h"
 
 static_assert(ORR_QUEUE_PRIORITY_REALTIME == ORR_PRIORITY_REALTIME, "one scale of priorities");
@@ -343,6 +344,7 @@ int orr_queue_create(struct orr_file *file, struct orr_vm *vm, u32 user_number,
 	scoped_guard(spinlock_irqsave, &odev->queue_lock)
 		odev->queues[queue->number] = orr_queue_get(queue);
 	atomic_inc(&odev->queue_count);
+	trace_orr_queue_create(queue);
 	orr_health_start(odev);
 	/* If the card was lost before it stood in the table, nobody else will end it. */
 	if (orr_is_lost(odev))
@@ -373,6 +375,7 @@ void orr_queue_destroy(struct orr_file *file, struct orr_queue *queue)
 		queue->closing = true;
 	orr_queue_stop(queue);
 	orr_queue_end(queue, -ECANCELED);
+	trace_orr_queue_destroy(queue);
 	orr_signaller_stopped(queue);
 	orr_file_account(file, queue);
 	/* Before the number goes to another, whom our ARM would concern. */

@@ -17,6 +17,7 @@
 #include "orr_queue.h"
 #include "orr_sem.h"
 #include "orr_signal.h"
+#include "orr_trace.h"
 #include "orr_vm.h"
 
 /**
@@ -358,6 +359,7 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 	}
 	drm_gem_object_get(&bo->base);
 	interval_tree_insert(&mapping->it, &vm->mappings);
+	trace_orr_map(odev, bo, va, size, flags);
 	mutex_unlock(&vm->lock);
 	return 0;
 
@@ -477,6 +479,8 @@ int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 	if (mutex_lock_interruptible(&vm->lock))
 		return -ERESTARTSYS;
 	ret = orr_vm_unmap_locked(vm, va, size, &spare);
+	if (!ret)
+		trace_orr_unmap(vm->odev, va, size);
 	epoch = vm->epoch;
 	mutex_unlock(&vm->lock);
 	/* As it is for the process: who is attached there cannot signal any more. */
