@@ -7,10 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "emulator/base/access.h"
 
 namespace orrery::emu {
+
+enum class AmoFunction : std::uint8_t;
 
 enum class PageKind : std::uint8_t {
     kFault,   // nothing there, or not for this access: the hart takes an access fault
@@ -116,6 +119,26 @@ class Bus {
                                   std::uint64_t desired, std::uint64_t& observed) {
         if (!load(va, size, observed)) return false;
         return observed != expected || store(va, size, desired);
+    }
+
+    // An AMO to a kMmio page whose memory carries it out itself, once: false is an access fault. Nothing: it
+    // does not, and the hart goes by compare_exchange().
+    virtual std::optional<bool> amo(std::uint64_t va, unsigned size, AmoFunction function,
+                                    std::uint64_t operand, std::uint64_t& old) {
+        (void)va;
+        (void)size;
+        (void)function;
+        (void)operand;
+        (void)old;
+        return std::nullopt;
+    }
+
+    // A vector load has stopped before its end (Hart::hold()), and will want these bytes of any pages. False:
+    // no more of them.
+    virtual bool foresee(std::uint64_t va, std::uint64_t bytes) {
+        (void)va;
+        (void)bytes;
+        return false;
     }
 
     // An atomic at `va` has met a page with kPageNoAtomics; the access fault follows.

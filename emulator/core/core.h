@@ -164,7 +164,7 @@ struct Core {
     bool has_trap = false;   // `trap` waits to be taken
     bool has_stop = false;   // `stop` waits to be returned
     bool stop_requested = false;
-    bool held = false;  // the instruction at pc must not be done ahead: no matter what else it raised
+    bool held = false;  // the instruction at pc must not be done yet: no matter what else it raised
     bool running = false;
     StopReason stop{};
     Trap trap;

@@ -58,6 +58,15 @@ bool amo(Core* core, const Op* op, T& old) {
     bool mmio = false;
     std::uint8_t* host = atomic_host(core, va, sizeof(T), false, mmio);
     if (host == nullptr && !mmio) return false;
+    if (mmio) {
+        const HostFpPause pause(core);
+        std::uint64_t wide = 0;
+        if (const auto done = core->bus->amo(va, sizeof(T), function, operand, wide)) {
+            old = static_cast<T>(wide);
+            if (!*done) core->raise(Cause::kStoreAccess, va);
+            return *done;
+        }
+    }
     T expected = 0;
     for (unsigned tries = 0; !mmio || tries < kMmioTries; ++tries) {
         const T desired = apply(function, expected, operand);

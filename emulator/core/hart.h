@@ -152,7 +152,8 @@ class Hart {
     // It asks the overlay for all again, or for the one that has this address's place in the page cache.
     void forget_pages();
     void forget_page(std::uint64_t va);
-    // For the bus: the hart stops before the instruction that it is at, which then gets no other answer.
+    // For the bus: the hart stops before the instruction that it is at, which then gets no other answer; a
+    // vector load or store goes on at vstart.
     void hold();
     // All that run() changes but memory and what is cached of it; and back. Not inside run().
     class Snapshot;

@@ -125,7 +125,7 @@ void Hart::forget_page(std::uint64_t va) {
 
 void Hart::hold() {
     Core& core = impl_->core;
-    if (core.overlay != nullptr && core.running) core.held = core.attention = true;
+    if (core.running) core.held = core.attention = true;
 }
 
 }  // namespace orrery::emu

@@ -58,7 +58,7 @@ std::optional<std::uint64_t> CopyEngine::wraps() const {
 void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     busy_ = true;
     ended_ = false;
-    ways_.clear();
+    ways_.forget();
     place_ = {};
     column_ = 0;
     pointer_ = {};
@@ -568,19 +568,6 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     charge(chunk, bytes, lines, by_itself);
     arrived_ = std::max(arrived_, later(free_, latency));
     return bytes;
-}
-
-// nullptr: there is none, or it is not the one that it was.
-PeerPort* CopyEngine::way_to(std::uint32_t node) {
-    PeerPort* const link = context_.peers.towards(node);
-    const auto way = std::ranges::find(ways_, node, &Way::node);
-    const std::uint32_t route = context_.peers.route(node);
-    if (way != ways_.end()) {
-        const bool same = link != nullptr && way->link == link && way->route == route;
-        return same && way->session == link->session() ? link : nullptr;
-    }
-    if (link != nullptr) ways_.push_back({node, route, link, link->session()});
-    return link;
 }
 
 std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at) {

@@ -12,6 +12,7 @@
 #include "emulator/base/tlb_tags.h"
 #include "emulator/engines/engine.h"
 #include "emulator/engines/long_descriptor.h"
+#include "emulator/engines/ways.h"
 
 namespace orrery::emu {
 
@@ -168,16 +169,8 @@ class CopyEngine final : public EnginePort, private Asker {
     std::vector<std::vector<std::byte>> buffers_;  // that are not in use
     CopyJob::Place ask_place_{};                   // what is asked for next
     std::uint64_t ask_column_ = 0;
-    // By which a node was reached when this copy first wrote to it: what comes after goes there too, or not
-    // at all.
-    struct Way {
-        std::uint32_t node;
-        std::uint32_t route;
-        PeerPort* link;
-        std::uint64_t session;
-    };
-    PeerPort* way_to(std::uint32_t node);
-    std::vector<Way> ways_;
+    PeerPort* way_to(std::uint32_t node) { return ways_.to(context_.peers, node); }
+    Ways ways_;
     DescriptorWords words_{};
     LongPointer pointer_;  // its bytes are 0 where `words_` are all there is
     LongDescriptor fetched_descriptor_;

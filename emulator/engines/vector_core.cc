@@ -52,11 +52,12 @@ struct VectorCore::OwnMemory {
 
 VectorCore::VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
                        std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory,
-                       bool checked, Mmu& mmu, CodeStore* code)
+                       bool checked, Mmu& mmu, PeerAccess& peers, CodeStore* code)
     : hz_(hz),
       item_cycles_(std::max<std::uint64_t>(item_cycles, 1)),
       most_work_(std::max<std::uint64_t>(most_work, 1)),
       mmu_(mmu),
+      peers_(peers),
       memory_(std::make_unique<OwnMemory>()),
       hart_(hart_config(number, vlen, datapath, memory, checked, csrs_), *this, code) {
     csr(ORR_CSR_CORE) = number;
@@ -322,7 +323,8 @@ bool VectorCore::compute(Quantum& quantum) {
 bool VectorCore::execute(Quantum& quantum) {
     const Hart::Burst burst(hart_);
     while (quantum.cycles < quantum.budget) {
-        quantum.full = hart_.full();
+        // What goes to other cards goes at its time.
+        quantum.full = hart_.full() || !peers_.idle();
         if (quantum.full) return true;
         if (!hart_.may_go_on()) return false;
         if (!in_item_) {
@@ -338,6 +340,11 @@ bool VectorCore::execute(Quantum& quantum) {
         quantum.cycles += hart_.cycles() - began_hart_cycles_;
         quantum.instructions += hart_.steps() - began_steps;
         if (debug_.debugger != nullptr && debug_.debugger->stopped()) return false;
+        if (reason == StopReason::kHeld && !peers_.idle()) {
+            ++quantum.cycles;
+            hart_.advance_cycles(1);
+            continue;
+        }
         if (reason == StopReason::kHeld) {
             held_ = true;
             return false;
@@ -424,6 +431,10 @@ PageRef VectorCore::translate_item_stack(std::uint64_t va, Access access) {
     }
     stacks_mapped_ = item_stacks();
     PageRef page = translate_card(stacks_mapped_.va + (item + 1) * bytes - below_top, access);
+    if (page.kind == PageKind::kMmio) {
+        fault_ = {ORR_FAULT_PERMISSION, va};
+        return PageRef::fault();
+    }
     page.rights &= kPageRead | kPageWrite | kPageNoAtomics;
     page.huge = page.whole = false;  // of these addresses
     return page;
@@ -443,20 +454,56 @@ PageRef VectorCore::translate_card(std::uint64_t va, Access access) {
         // Computed once more, a group may take another way: the host may have written what it reads.
         if (computes_ahead_ || page.kind != PageKind::kFault) return page;
     }
-    const auto found = debug_peeks_ ? mmu_.peek_page(launch_.desc.asid, va, access)
-                                    : mmu_.translate_page(launch_.desc.asid, va, access);
+    const Access kind = access == Access::kLoad ? Access::kPull : access;
+    const auto found = debug_peeks_ ? mmu_.peek_page(launch_.desc.asid, va, kind)
+                                    : mmu_.translate_page(launch_.desc.asid, va, kind);
     if (!found) {
         fault_ = found.error();
         return PageRef::fault();
     }
-    if (found->host == nullptr) {
-        // A peer's memory: work-items reach it through the copy engine only.
-        fault_ = {ORR_FAULT_PERMISSION, va};
-        return PageRef::fault();
-    }
+    if (found->target == ORR_TARGET_PEER) return PageRef::mmio();
     const bool vram = found->target != ORR_TARGET_HOST;
     return PageRef::memory(found->host, found->rights, vram ? PagePlace::kVram : PagePlace::kHost,
                            found->huge, vram && found->huge && debug_.debugger == nullptr);
+}
+
+bool VectorCore::comes_of_peer(PeerAccess::Got got) {
+    if (got == PeerAccess::Got::kNotYet) hart_.hold();
+    if (got == PeerAccess::Got::kFault) fault_ = peers_.fault();
+    return got == PeerAccess::Got::kHere;
+}
+
+bool VectorCore::load_peer(std::uint64_t va, unsigned size, std::uint64_t& value) {
+    return comes_of_peer(peers_.load(hart_.steps(), va, size, value));
+}
+
+bool VectorCore::atomic_peer(std::uint64_t va, const LinkAtomic& what, std::uint64_t& old) {
+    return comes_of_peer(peers_.atomic(hart_.steps(), va, what, old));
+}
+
+bool VectorCore::store_peer(std::uint64_t va, unsigned size, std::uint64_t value) {
+    peers_.store(va, size, value, hart_.pc());
+    hart_.limit(0);
+    return true;
+}
+
+std::optional<bool> VectorCore::amo(std::uint64_t va, unsigned size, AmoFunction function,
+                                    std::uint64_t operand, std::uint64_t& old) {
+    if (!is_peer(va, Access::kStore)) return std::nullopt;
+    static constexpr std::array<std::uint32_t, 9> kFunctions = {
+        ORR_ATOMIC_SWAP, ORR_ATOMIC_ADD, ORR_ATOMIC_XOR,  ORR_ATOMIC_AND, ORR_ATOMIC_OR,
+        ORR_ATOMIC_MIN,  ORR_ATOMIC_MAX, ORR_ATOMIC_UMIN, ORR_ATOMIC_UMAX};
+    static_assert(kFunctions.size() == std::to_underlying(AmoFunction::kMaxu) + 1);
+    const LinkAtomic what{
+        .function = kFunctions[std::to_underlying(function)], .bytes = size, .operand = operand};
+    const bool done = atomic_peer(va, what, old);
+    if (done) debug_look(va, size, true);
+    if (done) debug_look(va, size, false);
+    return done;
+}
+
+bool VectorCore::foresee(std::uint64_t va, std::uint64_t bytes) {
+    return va >= kOwnBase || peers_.foresee(va, bytes);
 }
 
 void VectorCore::atomic_refused(std::uint64_t va) {

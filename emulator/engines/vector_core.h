@@ -17,6 +17,7 @@
 #include "emulator/core/hart.h"
 #include "emulator/core/snapshot.h"
 #include "emulator/engines/kernel_debugger.h"
+#include "emulator/engines/peer_access.h"
 #include "emulator/engines/quantum.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/memory/mmu.h"
@@ -39,10 +40,10 @@ class VectorCore final : private Bus {
     // `code`: in common with the other cores of the card, which then compute on one thread; nullptr: its own.
     // `vlen`: bits of a vector register, 0: none. `datapath`: bits that a vector instruction does in a cycle.
     // `most_work`: of the host in one go of compute(), see Hart::allow(). `checked`: launches may come with a
-    // check.
+    // check. `peers` outlives it.
     VectorCore(std::uint32_t number, std::uint32_t vlen, std::uint32_t datapath, std::uint64_t hz,
                std::uint64_t item_cycles, std::uint64_t most_work, const MemoryCosts& memory, bool checked,
-               Mmu& mmu, CodeStore* code);
+               Mmu& mmu, PeerAccess& peers, CodeStore* code);
     ~VectorCore() override;
     VectorCore(const VectorCore&) = delete;
     VectorCore& operator=(const VectorCore&) = delete;
@@ -115,11 +116,14 @@ class VectorCore final : private Bus {
     static constexpr unsigned kArgs = 10, kCallNumber = 17, kStackPointer = 2, kReturnAddress = 1;
 
     PageRef translate(std::uint64_t va, Access access) override;
-    // Of pages that are watched.
+    // Of pages that are watched, and of other cards' memory.
     bool load(std::uint64_t va, unsigned size, std::uint64_t& value) override;
     bool store(std::uint64_t va, unsigned size, std::uint64_t value) override;
     bool compare_exchange(std::uint64_t va, unsigned size, std::uint64_t expected, std::uint64_t desired,
                           std::uint64_t& observed) override;
+    std::optional<bool> amo(std::uint64_t va, unsigned size, AmoFunction function, std::uint64_t operand,
+                            std::uint64_t& old) override;
+    bool foresee(std::uint64_t va, std::uint64_t bytes) override;
     bool read_csr(std::uint32_t number, std::uint64_t& value) override;
     void accessed(const DoneAccess& access) override;
     void atomic_refused(std::uint64_t va) override;
@@ -128,6 +132,12 @@ class VectorCore final : private Bus {
     PageRef translate_item_stack(std::uint64_t va, Access access);
     PageRef translate_card(std::uint64_t va, Access access);
     PageRef translate_ahead(std::uint64_t va, Access access);
+    // True: it is done. False: it faults, or the hart stops before it.
+    bool load_peer(std::uint64_t va, unsigned size, std::uint64_t& value);
+    bool atomic_peer(std::uint64_t va, const LinkAtomic& what, std::uint64_t& old);
+    bool store_peer(std::uint64_t va, unsigned size, std::uint64_t value);
+    bool comes_of_peer(PeerAccess::Got got);
+    bool is_peer(std::uint64_t va, Access access);
     // Where the stacks of a group's items are.
     struct ItemStacks {
         std::uint64_t va = 0;
@@ -167,6 +177,7 @@ class VectorCore final : private Bus {
     std::uint64_t item_cycles_;
     std::uint64_t most_work_;
     Mmu& mmu_;
+    PeerAccess& peers_;
     std::unique_ptr<OwnMemory> memory_;
     // ORR_CSR_GROUP_X and those behind it, as the present item reads them.
     std::array<std::uint64_t, ORR_CSR_CORE - ORR_CSR_GROUP_X + 1> csrs_{};

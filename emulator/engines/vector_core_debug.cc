@@ -51,6 +51,8 @@ void VectorCore::debug_step() {
         hart_.allow(most_work_);
         execute(ahead_);
         if (ahead_.end != Quantum::End::kMore) break;
+        // What goes to other cards goes when all go on: until then this is as far as it comes.
+        if (!peers_.idle() && !debug_.debugger->stopped()) debug_stand(KernelStop::Kind::kStep);
     }
     debug_.step = debug_.stepped = false;
     debug_holds(ahead_);
@@ -166,7 +168,17 @@ PageRef VectorCore::behind_watch(std::uint64_t va, Access access) {
     return va >= kOwnBase ? translate_own(va, access) : translate_card(va, access);
 }
 
+// Of a page that is not watched it is known already.
+bool VectorCore::is_peer(std::uint64_t va, Access access) {
+    return !debug_.watches.covers(va) || behind_watch(va, access).kind == PageKind::kMmio;
+}
+
 bool VectorCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
+    if (is_peer(va, Access::kLoad)) {
+        const bool done = load_peer(va, size, value);
+        if (done) debug_look(va, size, true);
+        return done;
+    }
     const PageRef page = behind_watch(va, Access::kLoad);
     if (page.kind != PageKind::kMemory || (page.rights & kPageRead) == 0) return false;
     value = 0;
@@ -176,6 +188,10 @@ bool VectorCore::load(std::uint64_t va, unsigned size, std::uint64_t& value) {
 }
 
 bool VectorCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
+    if (is_peer(va, Access::kStore)) {
+        debug_look(va, size, false);
+        return store_peer(va, size, value);
+    }
     const PageRef page = behind_watch(va, Access::kStore);
     if (page.kind != PageKind::kMemory || (page.rights & kPageWrite) == 0) return false;
     std::memcpy(page.host + (va & kPageMask), &value, size);
@@ -185,6 +201,14 @@ bool VectorCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
 
 bool VectorCore::compare_exchange(std::uint64_t va, unsigned size, std::uint64_t expected,
                                   std::uint64_t desired, std::uint64_t& observed) {
+    if (is_peer(va, Access::kStore)) {
+        const bool done = atomic_peer(
+            va, {.function = ORR_ATOMIC_COMPARE_SWAP, .bytes = size, .operand = desired, .compare = expected},
+            observed);
+        if (done) debug_look(va, size, true);
+        if (done) debug_look(va, size, false);
+        return done;
+    }
     const PageRef page = behind_watch(va, Access::kStore);
     if (page.kind != PageKind::kMemory || (page.rights & kPageWrite) == 0) return false;
     if ((page.rights & kPageNoAtomics) != 0) {

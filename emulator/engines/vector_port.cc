@@ -26,6 +26,7 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     next_group_ = active_ = 0;
     pending_.clear();
     places_.reset();
+    ways_.forget();
     used_ = 0;
     // Until a group has shown how long it takes.
     group_time_ = duration_ps(unit_.config.quantum, unit_.config.hz);
@@ -241,6 +242,8 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.carried = 0;
     core.cut = 0;
     core.answered = 0;
+    core.peers.forget();
+    core.asked = kNever;
     // What was in flight for a group that was aborted holds nobody up.
     core.vram_reads.reset();
     core.host_reads.reset();
@@ -299,7 +302,10 @@ bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
         save_ = save;
     }
     preempt_ = std::max(preempt_, mode);
-    if (preempt_ == Preempt::kNow) unit_.settle();
+    if (preempt_ == Preempt::kNow) {
+        unit_.settle();
+        cores_.for_each([&](std::uint32_t number) { unit_.cores[number].peers.wake(); });
+    }
     launched_ = false;
     if (active_ == 0 && unsaved_ == 0) finish_save(now);
     // One that waited for all its cores may have held others back.

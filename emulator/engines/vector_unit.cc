@@ -235,6 +235,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     if (core.carried != 0) return carry_on(core, now);
     if (core.owed.any()) return move_owed(core, now);
     Port& port = *core.port;
+    if ((!core.peers.idle() || core.asked != kNever) && !ask_peers(core, now)) return;
     if (core.phase == Core::Phase::kStopped) {
         port.stop(core, core.stopped, now);
         return distribute(now);
@@ -251,7 +252,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     }
     // A group that ended when it was computed once more ends before it could be saved.
     const bool saves = port.saves() && !core.open && (ahead == nullptr || ahead->idle(core.number));
-    if (saves && !core.core.is_ahead()) return save(core, now);
+    if (saves && !core.core.is_ahead() && !core.peers.owes()) return save(core, now);
     if (!core.open && ahead != nullptr && play_ahead(core, now)) return;
     // A group that is saved takes the time of its single steps, and does no more.
     Quantum did{.began = context.events.to_system(now), .budget = saves ? 1 : config.quantum - core.cut};
@@ -262,6 +263,32 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         return context.events.again(core.event);
     }
     play(core, did, now);
+}
+
+bool VectorUnit::Impl::ask_peers(Core& core, ModelTime now) {
+    Port& port = *core.port;
+    const bool waited = core.asked != kNever;
+    if (port.saves() && core.phase == Core::Phase::kRunning && core.peers.may_leave()) {
+        core.peers.forget();
+    } else {
+        const PeerAccess::Next next = core.peers.go_on(port.kernel().asid, port.ways(), now);
+        if (next == PeerAccess::Next::kWaits) {
+            if (!waited) core.asked = now;
+            return false;
+        }
+        if (next == PeerAccess::Next::kFailed) {
+            port.stop(core,
+                      {.status = ORR_DONE_FAULT,
+                       .fault = core.peers.fault().code,
+                       .detail = core.peers.fault().va,
+                       .other = core.peers.fault_pc()},
+                      now);
+            distribute(now);
+            return false;
+        }
+    }
+    if (waited) context.counters.add(ORR_CTR_VECTOR_BUSY_PS, now - std::exchange(core.asked, kNever));
+    return true;
 }
 
 bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
@@ -334,6 +361,7 @@ void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {
     settle();
     const CoreSet taken = port.cores();
     taken.for_each([&](std::uint32_t number) {
+        cores[number].peers.forget();
         context.events.cancel(cores[number].event);
         context.memory.reserve(now, std::exchange(cores[number].owed, {}));
         release(cores[number], now);

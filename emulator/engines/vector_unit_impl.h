@@ -39,9 +39,10 @@ class VectorUnit::Impl {
             : unit(unit_),
               number(number_),
               core(number_, config.vlen, config.datapath_bits, config.hz, config.item_cycles,
-                   config.most_work, unit.memory_costs(), config.check != 0, mmu,
+                   config.most_work, unit.memory_costs(), config.check != 0, mmu, peers,
                    unit.ahead == nullptr ? &unit.code : nullptr),
               event(Event::of<&Core::on_event>(this)),
+              peers(unit.context, event),
               vram_reads(unit.in_flight(unit.context.memory.config().vram_latency_ps)),
               host_reads(unit.in_flight(unit.context.memory.config().pcie_latency_ps)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }
@@ -50,6 +51,7 @@ class VectorUnit::Impl {
         const std::uint32_t number;
         VectorCore core;
         Event event;
+        PeerAccess peers;
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
         std::optional<Quantum> open;  // that is being computed
@@ -65,9 +67,10 @@ class VectorUnit::Impl {
         ModelTime answered = 0;  // when the last answer comes to a vector load
         // What its requests in flight let through.
         Resource vram_reads, host_reads;
-        ModelTime taken = 0;     // when its port got it
-        ModelTime expected = 0;  // how long the port was charged for it in advance
-        Pass charge = 0;         // and how much
+        ModelTime taken = 0;       // when its port got it
+        ModelTime asked = kNever;  // since when it waits for other cards
+        ModelTime expected = 0;    // how long the port was charged for it in advance
+        Pass charge = 0;           // and how much
     };
 
     Impl(const VectorConfig& config, EngineContext& context);
@@ -145,6 +148,8 @@ class VectorUnit::Impl {
     Port* choose(ModelTime now);
     Pass place_of(const Port& port, ModelTime now) const;
     void save(Core& core, ModelTime now);
+    // What the core has for other cards. False: its event comes again, or its port has ended.
+    bool ask_peers(Core& core, ModelTime now);
     void carry_on(Core& core, ModelTime now);
     void release(Core& core, ModelTime now);
     // Its effects are there; how long it takes, by what others do meanwhile.
@@ -219,6 +224,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     void watch_cost(const Quantum& did);
     bool saves() const { return preempt_ == Preempt::kNow; }
     const CoreSet& cores() const { return cores_; }
+    Ways& ways() { return ways_; }
     // The core is another's from now on.
     void take_back(const Core& core, ModelTime now);
     // Writes a group of this port to the save area. Gives its bytes, which have still to pass VRAM.
@@ -259,6 +265,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     KernelLaunch launch_;
     std::unique_ptr<LaunchCheck> check_;
     std::uint64_t next_group_ = 0;
+    Ways ways_;
     std::bitset<kMaxCores> places_;   // of item stacks: those of groups on cores and in pending_
     std::deque<SavedGroup> pending_;  // resumed, and not on a core yet: before all new groups
     std::uint32_t active_ = 0;        // groups on cores

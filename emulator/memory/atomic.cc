@@ -29,6 +29,12 @@ Word result_of(std::uint32_t function, Word old, Word operand, Word compare) {
             return std::min(operand, old);
         case ORR_ATOMIC_UMAX:
             return std::max(operand, old);
+        case ORR_ATOMIC_XOR:
+            return old ^ operand;
+        case ORR_ATOMIC_AND:
+            return old & operand;
+        case ORR_ATOMIC_OR:
+            return old | operand;
         default:
             return old;
     }

@@ -50,6 +50,7 @@ struct LinkAtomic {
     std::uint32_t function = 0;  // ORR_ATOMIC_*
     std::uint32_t bytes = 8;     // 4 or 8
     std::uint64_t operand = 0, compare = 0;
+    bool operator==(const LinkAtomic&) const = default;
 };
 
 // What a barrier unit tells another one.

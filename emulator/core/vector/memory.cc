@@ -6,6 +6,7 @@
 // ones also stop there, and go on later, where the hart is to stop.
 #include <cstring>
 
+#include "emulator/core/host_fp.h"
 #include "emulator/core/page_access.h"
 #include "emulator/core/vector/cost.h"
 #include "emulator/core/vector/execute.h"
@@ -362,6 +363,23 @@ bool move_plain(Core* core, const Op* op, bool store) {
     return true;
 }
 
+// What a load that stops before element `i` will want when it goes on.
+[[gnu::noinline]] void foretell(Core* core, const Plan& plan, std::uint64_t i, bool in_a_row) {
+    const HostFpPause pause(core);
+    const std::uint64_t segment = std::uint64_t{plan.fields} << plan.log2;
+    if (in_a_row && plan.mask == nullptr) {
+        core->bus->foresee(plan.base + i * segment, (plan.count - i) * segment);
+        return;
+    }
+    for (; i < plan.count; ++i) {
+        if (!plan.active(i)) continue;
+        const std::uint64_t at = in_a_row                ? i * segment
+                                 : plan.index != nullptr ? plan.offset(i)
+                                                         : i * plan.stride;
+        if (!core->bus->foresee(plan.base + at, segment)) return;
+    }
+}
+
 Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
     compute_products(core);
     core->publish(op, left);
@@ -381,6 +399,8 @@ Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
             // One that goes on takes its cycles when it is complete.
             if (stopped == 0 || !what.has(kFaultFirst) || !core->has_trap || core->held) {
                 file.vstart = stopped;
+                if (core->held && core->overlay == nullptr && what.has(kLoad))
+                    foretell(core, plan, stopped, !what.has(kStrided | kIndexed));
                 ORR_STOP();
             }
             core->has_trap = false;

@@ -21,6 +21,15 @@ uint64_t items() {
     return CSR(ORR_CSR_GRID_X) * CSR(ORR_CSR_BLOCK_X);
 }
 
+// args: words, their number, out: each item's share of their sum
+void sum(uint64_t* args) {
+    const uint64_t* words = reinterpret_cast<const uint64_t*>(args[0]);
+    uint64_t all = 0;
+    for (uint64_t i = item(); i < args[1]; i += items())
+        all += words[i];
+    reinterpret_cast<uint64_t*>(args[2])[item()] = all;
+}
+
 // args: data, bytes, bins
 void histogram(uint64_t* args) {
     const uint8_t* data = reinterpret_cast<const uint8_t*>(args[0]);
@@ -639,7 +648,7 @@ using Entry = void (*)(uint64_t*);
     barrier_late, barrier_other, deep,    rounding,   fail_assert, vectors,   every_atomic,
     triad,        chase,         gather,  fused,      masked,      share,     share_rows,
     write_one,    mix_alone,     race,    hand_over,  stop_at,     old_stack, follow,
-    post,         mailbox,       product, take_turns,
+    post,         mailbox,       product, take_turns, sum,
 };
 
 }  // namespace

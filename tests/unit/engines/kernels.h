@@ -50,6 +50,7 @@ enum Kernel : unsigned {
     kMailbox,
     kProduct,
     kTakeTurns,
+    kSum,
     kKernels,
 };
 

@@ -268,7 +268,9 @@ class Goes : public MemoryTime {
     std::pair<Quantum, std::uint64_t> compute(const orr_desc_kernel& kernel, std::uint32_t vlen,
                                               std::uint64_t work) {
         CodeStore code;
-        VectorCore core(0, vlen, vlen, config().hz, 4, work, {}, false, rig.mmu, &code);
+        Event event = Event::stop();
+        PeerAccess peers(rig.context, event);
+        VectorCore core(0, vlen, vlen, config().hz, 4, work, {}, false, rig.mmu, peers, &code);
         core.take({.desc = kernel, .serial = 1}, 0, 0);
         Quantum quantum{.budget = 2000};
         std::uint64_t before = 0, most = 0;
@@ -325,9 +327,11 @@ TEST_F(MemoryTime, AMaskedRowAsksForTheLinesOfItsElements) {
     const auto lines = [&](std::uint64_t mask) {
         const VectorConfig wide = config();
         CodeStore code;
+        Event event = Event::stop();
+        PeerAccess peers(rig.context, event);
         VectorCore core(0, wide.vlen, wide.datapath_bits, wide.hz, 4, wide.most_work,
                         {.l1_bytes = wide.l1_bytes, .vram_cycles = 1, .host_cycles = 1}, false, rig.mmu,
-                        &code);
+                        peers, &code);
         core.take({.desc = desc(kMasked, {kData, mask}, 1), .serial = 1}, 0, 0);
         Quantum quantum{.budget = 2000};
         EXPECT_TRUE(core.compute(quantum));

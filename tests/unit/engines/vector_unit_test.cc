@@ -193,10 +193,6 @@ TEST_F(VectorUnitTest, BadAddressesEndTheKernelWithTheirFault) {
     expect_end(run(desc(kLoad, 1ull << 47, 1, 1)), ORR_DONE_FAULT, ORR_FAULT_NOT_MAPPED, 1ull << 47);
     expect_end(run(desc(kLoad, 1ull << 63, 1, 1)), ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, 1ull << 63);
     expect_end(run(desc(kMisalignedAtomic, kData, 1, 1)), ORR_DONE_FAULT, ORR_FAULT_MISALIGNED, kData + 2);
-    // Peers are for the copy engine.
-    rig.map(0x50'0000'0000, 4096, ORR_TARGET_PEER, 0, Rig::kRights, 3);
-    expect_end(run(desc(kStore, 0x50'0000'0000, 1, 1)), ORR_DONE_FAULT, ORR_FAULT_PERMISSION, 0x50'0000'0000);
-    expect_end(run(desc(kLoad, 0x50'0000'0000, 1, 1)), ORR_DONE_FAULT, ORR_FAULT_PEER_READ, 0x50'0000'0000);
     orr_desc_kernel d = desc(kMark, kData, 1, 1);
     d.asid = 9;
     expect_end(run(d), ORR_DONE_FAULT, ORR_FAULT_NO_CONTEXT, d.entry);

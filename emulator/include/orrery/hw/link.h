@@ -42,7 +42,10 @@
 #define ORR_ATOMIC_MAX 5u
 #define ORR_ATOMIC_UMIN 6u /* unsigned */
 #define ORR_ATOMIC_UMAX 7u
-#define ORR_ATOMIC_FUNCTIONS 8u
+#define ORR_ATOMIC_XOR 8u /* bitwise, as those behind it; all three since 2.4 */
+#define ORR_ATOMIC_AND 9u
+#define ORR_ATOMIC_OR 10u
+#define ORR_ATOMIC_FUNCTIONS 11u
 
 /*
  * A semaphore in memory (VRAM or host): two words, 16-byte aligned. The semaphore unit exchanges both at once, so the

@@ -1,0 +1,124 @@
+// What a vector core does with the memory of other cards.
+//
+// A load or atomic there is a request with an answer. The core stops before the instruction (Hart::hold()),
+// its unit sends what the instruction wants when its time has come, and when all answers are there the core
+// comes to it once more and finds them. So an instruction takes nothing that came for another one, and an
+// atomic is sent once. Stores are posted: the core goes on behind an instruction that has stored when its
+// bytes have left.
+//
+// Card thread only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "emulator/engines/engine.h"
+#include "emulator/engines/ways.h"
+
+namespace orrery::emu {
+
+class PeerAccess final : private Asker {
+  public:
+    // `event` is the core's: it is scheduled when what the core waits for is there.
+    PeerAccess(EngineContext& context, Event& event) : context_(context), event_(event) {}
+    PeerAccess(const PeerAccess&) = delete;
+    PeerAccess& operator=(const PeerAccess&) = delete;
+
+    // Requests of one core that are on their way at once.
+    static constexpr unsigned kMostReads = 32;
+
+    // --- inside of an instruction, of which `step` is the number; each access is aligned ---
+    enum class Got : std::uint8_t { kHere, kNotYet, kFault };
+    Got load(std::uint64_t step, std::uint64_t va, unsigned size, std::uint64_t& value);
+    // What goes together with a load that was not there yet. False: that is enough.
+    bool foresee(std::uint64_t va, std::uint64_t bytes);
+    Got atomic(std::uint64_t step, std::uint64_t va, const LinkAtomic& what, std::uint64_t& old);
+    void store(std::uint64_t va, unsigned size, std::uint64_t value, std::uint64_t pc);
+    const MmuFault& fault() const { return fault_; }
+
+    // --- between two quanta ---
+    // Nothing is to be sent or waited for.
+    bool idle() const {
+        return wanted_ == 0 && in_flight_ == 0 && stores_.empty() && !rests_ && (!atomic_ || atomic_->here);
+    }
+    enum class Next : std::uint8_t {
+        kGoOn,
+        kWaits,   // the core's event comes
+        kFailed,  // a store, as fault() and fault_pc() say
+    };
+    Next go_on(std::uint32_t asid, Ways& ways, ModelTime now);
+    std::uint64_t fault_pc() const { return fault_pc_; }
+    // The core may be given to others, as far as this goes: no store is left, and no atomic has been sent
+    // whose instruction the core has not come to again.
+    bool may_leave() const { return stores_.empty() && !owes(); }
+    bool owes() const { return atomic_ && atomic_->sent; }
+    // Its group ends here or goes on elsewhere: no answer comes any more.
+    void forget();
+    // The core's event comes now, if it was to come for an answer or for room.
+    void wake();
+
+  private:
+    // Bytes inside of one page that a load wants: whole lines.
+    struct Piece {
+        enum class State : std::uint8_t { kWanted, kSent, kHere, kNotThere };
+        std::uint64_t va = 0, bytes = 0;
+        State state = State::kWanted;
+        bool needed = false;  // not only foreseen
+        std::uint32_t fault = ORR_FAULT_NONE;
+        std::uint32_t tag = 0, node = 0;
+        PeerPort* link = nullptr;
+        std::vector<std::byte> data{};
+    };
+    struct Atomic {
+        std::uint64_t step = 0, va = 0;
+        LinkAtomic what;
+        bool sent = false, here = false;
+        std::uint32_t tag = 0, node = 0;
+        PeerPort* link = nullptr;
+        LinkAnswer answer{};
+    };
+    struct Store {
+        std::uint64_t va = 0, pc = 0;
+        std::vector<std::byte> data;
+    };
+    enum class Sent : std::uint8_t { kYes, kNoRoom, kTryAgain };
+
+    void answered(std::uint32_t tag, const LinkAnswer& answer) override;
+    void ways_changed() override;
+    Piece* find(std::uint64_t va);
+    void add(std::uint64_t va, std::uint64_t bytes, bool needed);
+    // What was added is in order, and no more pieces than need be.
+    void merge();
+    // False: one fails.
+    bool send_stores(std::uint32_t asid, Ways& ways, ModelTime now);
+    Sent send(Piece& piece, std::uint32_t asid, Ways& ways, ModelTime now);
+    Sent send(Atomic& atomic, std::uint32_t asid, Ways& ways, ModelTime now);
+    Sent sent(const LinkAsk& ask, std::uint32_t node, PeerPort* link);
+    // To those that went by a way that is another one now no answer comes.
+    void look_at_ways(Ways& ways);
+    void came(Piece& piece, std::uint32_t fault);
+    void came(Atomic& atomic, const LinkAnswer& answer);
+
+    EngineContext& context_;
+    Event& event_;
+    std::uint64_t step_ = 0;  // of the instruction that wants the pieces
+    std::vector<Piece> pieces_;
+    bool fresh_ = false;          // some were added since merge()
+    unsigned wanted_ = 0;         // pieces that are to be asked for
+    unsigned in_flight_ = 0;      // requests to which an answer is to come
+    PeerPort* flight_ = nullptr;  // all by this port: tags are a port's own
+    std::optional<Atomic> atomic_;
+    std::vector<Store> stores_;         // in their order
+    std::size_t sent_ = 0, bytes_ = 0;  // of them, and bytes of the next one
+    ModelTime left_ = 0;                // when the last one has left
+    bool rests_ = false;                // until then
+    bool waits_ = false;                // for answers, which schedule the event
+    PeerPort* parked_ = nullptr;        // the link that had no room, and wakes the event
+    std::uint32_t parked_node_ = 0;
+    MmuFault fault_;
+    std::uint64_t fault_pc_ = 0;
+};
+
+}  // namespace orrery::emu
