@@ -129,6 +129,10 @@ TEST(Requests, AtomicsDoWhatTheySayAndGiveTheOldValue) {
         {ORR_ATOMIC_UMAX, 8, 3, kMinus5, 0, kMinus5},
         {ORR_ATOMIC_MIN, 4, 3, 0xffff'fffb, 0, 0xffff'fffb},
         {ORR_ATOMIC_UMIN, 4, 3, 0xffff'fffb, 0, 3},
+        {ORR_ATOMIC_XOR, 8, 0xf0'0000'00ff, 0xff'0000'000f, 0, 0x0f'0000'00f0},
+        {ORR_ATOMIC_AND, 8, 0xf0'0000'00ff, 0xff'0000'000f, 0, 0xf0'0000'000f},
+        {ORR_ATOMIC_OR, 8, 0xf0'0000'00f0, 0xff'0000'000f, 0, 0xff'0000'00ff},
+        {ORR_ATOMIC_OR, 4, 0xf0'0000'00f0, 0xff'0000'000f, 0, 0xf0'0000'00ff},
     };
     for (const Case& one : cases) {
         std::memcpy(net[1].vram.data() + 64, &one.before, 8);

@@ -1,0 +1,281 @@
+// Kernels over links: vector units of cards in a chain, which go in the order of their times, against closed
+// forms; what owners refuse, and links that go.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+
+#include "emulator/engines/vector_unit.h"
+#include "emulator/time/rate.h"
+#include "tests/unit/engines/kernels.h"
+#include "tests/unit/link/net.h"
+
+namespace orrery::emu::test {
+namespace {
+
+constexpr std::uint64_t kLocal = 0x10'0000'0000, kOther = 0x50'0000'0000;
+constexpr std::uint64_t kDataOffset = 1 << 20, kBytes = 2 << 20;
+constexpr std::uint64_t kHz = 1'000'000'000;
+
+// Of one card of the net. kOther + n * kBytes is the data of card n.
+class Kernels {
+  public:
+    Kernels(NetCard& its_card, unsigned cards)
+        : card(its_card),
+          mmu_(card.vram, host_, card.counters),
+          context_{.events = card.events,
+                   .vram = card.vram,
+                   .mmu = mmu_,
+                   .memory = memory_,
+                   .counters = card.counters,
+                   .peers = card.peers,
+                   .done = [this](const Completion& completion) { done.push_back(completion); }},
+          unit(config(), context_) {
+        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
+        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+        std::memcpy(card.vram.data(), image.data(), image.size());
+        tables_ = card.vram.size();
+        root_ = new_table();
+        EXPECT_EQ(mmu_.set_root(1, root_), ORR_FAULT_NONE);
+        map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, 0, ORR_PTE_READ | ORR_PTE_EXEC);
+        map(kLocal, kBytes, ORR_TARGET_VRAM, kDataOffset, 0);
+        for (unsigned n = 0; n < cards; ++n) {
+            const bool own = n + 1 == card.node;
+            map(kOther + n * kBytes, kBytes, own ? ORR_TARGET_VRAM : ORR_TARGET_PEER, kDataOffset,
+                own ? 0 : n + 1);
+        }
+    }
+    std::uint64_t* data(std::uint64_t at = 0) {
+        return reinterpret_cast<std::uint64_t*>(card.vram.data() + kDataOffset + at);
+    }
+    void start(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups) {
+        std::ranges::copy(args, data());
+        start_at(kernel, kLocal, groups);
+    }
+    void start_at(Kernel kernel, std::uint64_t args, std::uint32_t groups) {
+        orr_desc_kernel d{};
+        d.op = ORR_DESC_KERNEL;
+        d.asid = 1;
+        std::memcpy(&d.entry, card.vram.data() + kernel * sizeof d.entry, sizeof d.entry);
+        d.args = args;
+        d.grid_x = groups;
+        d.grid_y = d.grid_z = d.block_x = d.block_y = d.block_z = 1;
+        done.clear();
+        ASSERT_TRUE(unit.port(0).start(std::bit_cast<DescriptorWords>(d), 1));
+    }
+    void expect_end(std::uint32_t status, std::uint64_t fault = 0) {
+        ASSERT_EQ(done.size(), 1u);
+        EXPECT_EQ(done[0].status, status);
+        EXPECT_EQ(done[0].fault, fault);
+    }
+    ModelTime took() const { return done.at(0).end_ps - done.at(0).start_ps; }
+
+    NetCard& card;
+    std::vector<Completion> done;
+
+  private:
+    static VectorConfig config() {
+        VectorConfig config;
+        config.hz = kHz;
+        config.vlen = 1024;
+        config.l1_bytes = 16 << 10;
+        return config;
+    }
+    void map(std::uint64_t va, std::uint64_t bytes, unsigned target, std::uint64_t address, unsigned node,
+             std::uint64_t rights = ORR_PTE_READ | ORR_PTE_WRITE) {
+        for (std::uint64_t at = 0; at < bytes; at += ORR_PAGE_SIZE) {
+            std::uint64_t table = root_;
+            for (unsigned level = ORR_MMU_LEVELS - 1; level > 0; --level) {
+                std::uint64_t& word = words(table)[(va + at) >> (12 + 9 * level) & 511];
+                if ((word & ORR_PTE_VALID) == 0) word = ORR_PTE_VALID | new_table();
+                table = word & ORR_PTE_ADDR_MASK;
+            }
+            words(table)[(va + at) >> 12 & 511] = ORR_PTE_VALID | ORR_PTE_LEAF | rights |
+                                                  std::uint64_t{target} << ORR_PTE_TARGET_SHIFT |
+                                                  std::uint64_t{node} << ORR_PTE_NODE_SHIFT | (address + at);
+        }
+    }
+    std::uint64_t* words(std::uint64_t table) {
+        return reinterpret_cast<std::uint64_t*>(card.vram.data() + table);
+    }
+    std::uint64_t new_table() { return tables_ -= ORR_PAGE_SIZE; }
+
+    HostMemory host_;
+    Mmu mmu_;
+    MemorySystem memory_{{}};
+    EngineContext context_;
+    std::uint64_t tables_ = 0, root_ = 0;
+
+  public:
+    VectorUnit unit;
+};
+
+class LinkKernels : public testing::TestWithParam<unsigned> {
+  protected:
+    explicit LinkKernels(unsigned cards) : net(cards, false) {
+        EXPECT_TRUE(net.up());
+        net.forward();
+        allow(ORR_LINK_RIGHTS);
+        for (auto& card : net.cards) {
+            card->events.advance_to(1'000'000 * kPsPerNs);
+            kernels.push_back(std::make_unique<Kernels>(*card, cards));
+        }
+    }
+    LinkKernels() : LinkKernels(GetParam()) {}
+    void allow(std::uint64_t rights) {
+        for (auto& owner : net.cards)
+            for (auto& from : net.cards)
+                for (auto& port : owner->ports)
+                    if (port && from != owner)
+                        ASSERT_TRUE(port->set_grant(from->node - 1, 0, owner->vram.size(), from->node,
+                                                    {.rights = rights}));
+    }
+
+    Net net;
+    std::vector<std::unique_ptr<Kernels>> kernels;
+};
+
+class TwoCardsKernels : public LinkKernels {
+  protected:
+    TwoCardsKernels() : LinkKernels(2) {}
+};
+
+ModelTime on_wire(std::uint64_t bytes) {
+    return duration_ps(std::max<std::uint64_t>(bytes, 64), kRate);
+}
+
+// Each load takes the ways there and back, and its line's time on each wire of them.
+TEST_P(LinkKernels, AScalarSumTakesTheWaysThereAndBackForEachWord) {
+    constexpr std::uint64_t kWords = 500;
+    for (unsigned n = 1; n < GetParam(); ++n) {
+        std::iota(kernels[n]->data(4096), kernels[n]->data(4096) + kWords, n);
+        Kernels& first = *kernels[0];
+        std::iota(first.data(8192), first.data(8192) + kWords, n);
+        first.start(kSum, {kLocal + 8192, kWords, kLocal + 4096}, 1);
+        net.run();
+        first.expect_end(ORR_DONE_OK);
+        const ModelTime near = first.took();
+        const std::uint64_t sum = first.data(4096)[0];
+        first.start(kSum, {kOther + n * kBytes + 4096, kWords, kLocal + 4096}, 1);
+        net.run();
+        first.expect_end(ORR_DONE_OK);
+        EXPECT_EQ(first.data(4096)[0], sum) << n;
+        const ModelTime way = n * kLatency + (n - 1) * kSwitching;
+        // One cycle more for each, as its instruction is come to twice.
+        EXPECT_EQ(first.took() - near, kWords * (2 * way + 2 * on_wire(64) + kPsPerSecond / kHz)) << n;
+    }
+    EXPECT_EQ(net.sum(ORR_CTR_LINK_STRAGGLERS) + net.sum(ORR_CTR_LINK_DENIED), 0u);
+}
+
+// A vector load is one request for each page that it touches.
+TEST_P(LinkKernels, AVectorLoadTakesItsBytesOnce) {
+    constexpr std::uint64_t kRows = 16, kRow = 1024;
+    const unsigned last = GetParam() - 1;
+    Kernels& first = *kernels[0];
+    std::iota(kernels[last]->data(4096), kernels[last]->data(4096) + kRows * kRow / 8, 3);
+    const auto row = [&](std::uint64_t from) {
+        first.start(kTriad, {kLocal + (1 << 19), from, kLocal + (1 << 18), kRows * kRow / 8}, 1);
+        net.run();
+        first.expect_end(ORR_DONE_OK);
+        return first.took();
+    };
+    const ModelTime near = row(kLocal + (1 << 18));
+    const ModelTime far = row(kOther + last * kBytes + 4096);
+    for (std::uint64_t i = 0; i < kRows * kRow / 8; ++i)
+        ASSERT_EQ(first.data(1 << 19)[i], 3 + i) << i;
+    const ModelTime way = last * kLatency + (last - 1) * kSwitching;
+    const ModelTime expected = kRows * (2 * way + on_wire(64) + on_wire(kRow));
+    EXPECT_GE(far - near + 20 * kPsPerNs * kRows, expected);
+    EXPECT_LE(far - near, expected + 20 * kPsPerNs * kRows);
+}
+
+// All cards count into one, twice with the same times.
+TEST_P(LinkKernels, AllCountInOneCardsWords) {
+    std::vector<ModelTime> times;
+    for (int play = 0; play < 2; ++play) {
+        std::uint64_t* counters = kernels[0]->data(65536);
+        counters[0] = counters[1] = 0;
+        counters[2] = 20;
+        ModelTime now = 0;
+        for (auto& card : net.cards)
+            now = std::max(now, card->events.now());
+        for (auto& card : net.cards)
+            card->events.advance_to(now);
+        for (auto& each : kernels)
+            each->start_at(kAtomics, kOther + 65536, 4);
+        net.run();
+        for (auto& each : kernels) {
+            each->expect_end(ORR_DONE_OK);
+            if (play == 0)
+                times.push_back(each->took());
+            else
+                EXPECT_EQ(each->took(), times[each->card.node - 1]);
+        }
+        EXPECT_EQ(counters[0], 20u * 4 * GetParam());
+        EXPECT_EQ(counters[1], 20u * 4 * GetParam());
+    }
+    EXPECT_EQ(net.sum(ORR_CTR_LINK_STRAGGLERS) + net.sum(ORR_CTR_LINK_DENIED), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Chains, LinkKernels, testing::Values(2u, 4u));
+
+TEST_F(TwoCardsKernels, WhatTheOwnerRefusesEndsTheKernel) {
+    const auto tries = [&](Kernel kernel, std::uint64_t rights, bool good) {
+        allow(rights);
+        kernels[1]->data(4096)[2] = 1;
+        kernels[0]->start_at(kernel, kOther + kBytes + 4096, 1);
+        net.run();
+        kernels[0]->expect_end(good ? ORR_DONE_OK : ORR_DONE_FAULT, good ? 0 : ORR_FAULT_PEER_DENIED);
+        if (!good) EXPECT_EQ(kernels[0]->done[0].detail & ~std::uint64_t{63}, kOther + kBytes + 4096);
+    };
+    tries(kLoad, ORR_LINK_RIGHT_READ, true);
+    tries(kLoad, ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_ATOMIC, false);
+    tries(kStore, ORR_LINK_RIGHT_WRITE, true);
+    tries(kStore, ORR_LINK_RIGHT_READ, false);
+    tries(kAtomics, ORR_LINK_RIGHT_READ | ORR_LINK_RIGHT_ATOMIC, true);
+    tries(kAtomics, ORR_LINK_RIGHT_READ | ORR_LINK_RIGHT_WRITE, false);
+}
+
+// A grant that is cleared while requests are on their way.
+TEST_F(TwoCardsKernels, ARevokedGrantEndsTheKernelThatReads) {
+    kernels[0]->start(kSum, {kOther + kBytes, 1000, kLocal + 4096}, 8);
+    net.run(net[0].events.now() + 20'000 * kPsPerNs);
+    ASSERT_TRUE(kernels[0]->done.empty());
+    ASSERT_TRUE(net[1].ports[0]->clear_grant(0));
+    net.run();
+    kernels[0]->expect_end(ORR_DONE_FAULT, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(kernels[0]->done[0].detail / kBytes, kOther / kBytes + 1);
+    // Nobody else notices.
+    kernels[1]->start(kSum, {kLocal, 1000, kLocal + 4096}, 8);
+    kernels[0]->start(kSum, {kLocal, 1000, kLocal + 4096}, 8);
+    net.run();
+    kernels[0]->expect_end(ORR_DONE_OK);
+    kernels[1]->expect_end(ORR_DONE_OK);
+}
+
+TEST_F(TwoCardsKernels, ALinkThatGoesEndsTheKernel) {
+    for (const Kernel kernel : {kSum, kAtomics, kTriad}) {
+        ASSERT_TRUE(net.up());
+        kernels[1]->data(4096)[2] = 1'000'000;
+        if (kernel == kAtomics)
+            kernels[0]->start_at(kernel, kOther + kBytes + 4096, 8);
+        else if (kernel == kSum)
+            kernels[0]->start(kernel, {kOther + kBytes, 100'000, kLocal + 4096}, 8);
+        else
+            kernels[0]->start(kernel, {kOther + kBytes, kLocal, kLocal, 16'000}, 8);
+        net.run(net[0].events.now() + (kernel == kTriad ? 2'000 : 20'000) * kPsPerNs);
+        ASSERT_TRUE(kernels[0]->done.empty());
+        net[0].ports[1]->unplug();
+        net.run();
+        kernels[0]->expect_end(ORR_DONE_FAULT, ORR_FAULT_PEER_DOWN);
+        kernels[0]->start(kSum, {kLocal, 1000, kLocal + 4096}, 8);
+        net.run();
+        kernels[0]->expect_end(ORR_DONE_OK);
+        ASSERT_TRUE(net[0].ports[1]->plug());
+    }
+}
+
+}  // namespace
+}  // namespace orrery::emu::test
