@@ -36,7 +36,7 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_PAGE_RANGE:
             return "to a page that is neither card memory nor mapped for DMA";
         case ORR_FAULT_PEER_READ:
-            return "reading another card's memory (only copies do that; copy it here first)";
+            return "reading another card's memory where only copies and kernels do (copy it here first)";
         case ORR_FAULT_PEER_DOWN:
             return "over a link that is down";
         case ORR_FAULT_PEER_DENIED:
@@ -75,11 +75,17 @@ std::string why_refused(const QueueState& state, OpNote note, const Context& con
     const auto memory = context.memory().find(state.error_address);
     if (memory && memory->elsewhere && state.error_detail == ORR_FAULT_PERMISSION)
         return "reading another machine's memory, which can be written only";
-    if (note.op == Op::kKernel) {
-        if (memory && memory->device != kHost && memory->device != context.device()) {
-            return fmt::format("in memory of device {}, which other devices reach with copies only",
-                               memory->device);
-        }
+    if (note.op == Op::kKernel && memory && memory->device != kHost && memory->device != context.device()) {
+        const auto refused = context.memory().peer_refusal(context.device(), *memory);
+        if (state.error_detail == ORR_FAULT_NOT_MAPPED && refused)
+            return fmt::format("in another card's memory ({})", refused->text);
+        if (state.error_detail == ORR_FAULT_PERMISSION || state.error_detail == ORR_FAULT_PEER_READ)
+            return fmt::format(
+                "in memory of device {}, which this device reaches with copies only (kernels do from "
+                "hardware "
+                "2.4 on, and only read where copies do)",
+                memory->device);
+        return fmt::format("{} (memory of device {})", fault_name(state.error_detail), memory->device);
     }
     return fault_name(state.error_detail);
 }

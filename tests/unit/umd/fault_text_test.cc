@@ -201,16 +201,20 @@ TEST(FaultTextOfTwo, AKernelInAnotherCardsMemoryIsToldWhoseItIs) {
     ASSERT_OK(orrSetDevice(1));
     ASSERT_OK(orrMalloc(&there, 4096));
     ASSERT_OK(orrSetDevice(0));
-    const auto of = [&](int device, Op op) {
+    const auto of = [&](int device, Op op, std::uint64_t fault = ORR_FAULT_PERMISSION) {
         QueueState state;
         state.error = ORR_QERR_FAULT;
-        state.error_detail = ORR_FAULT_PERMISSION;
+        state.error_detail = fault;
         state.error_address = reinterpret_cast<std::uintptr_t>(there) + 8;
         return describe_queue_error(state, {op, "k"}, {}, **(*Runtime::get())->context(device)).text;
     };
     EXPECT_THAT(of(0, Op::kKernel),
-                ::testing::HasSubstr("in memory of device 1, which other devices reach with copies "
-                                     "only: 8 bytes into the allocation"));
+                ::testing::HasSubstr("in memory of device 1, which this device reaches with copies only"));
+    EXPECT_THAT(
+        of(0, Op::kKernel, ORR_FAULT_NOT_MAPPED),
+        ::testing::HasSubstr("in another card's memory (device 0 may not use memory of device 1: call"));
+    EXPECT_THAT(of(0, Op::kKernel, ORR_FAULT_PEER_DOWN),
+                ::testing::HasSubstr("over a link that is down (memory of device 1): 8 bytes into"));
     EXPECT_THAT(of(0, Op::kCopy), ::testing::HasSubstr("against the memory's protection"));
     EXPECT_THAT(of(1, Op::kKernel), ::testing::HasSubstr("against the memory's protection"));
     ASSERT_OK(orrFree(there));

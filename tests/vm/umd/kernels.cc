@@ -236,6 +236,39 @@ ORR_KERNEL void load_from(const TestArgs* args) {
     args->data[0] = *reinterpret_cast<volatile uint64_t*>(args->value);
 }
 
+// `value`: words in the memory of any card, here and below.
+ORR_KERNEL void sum_there(const TestArgs* args) {
+    const auto* words = reinterpret_cast<const uint64_t*>(args->value);
+    uint64_t sum = 0;
+    for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size())
+        sum += words[i];
+    orr::atomic_add(args->data, sum);
+}
+
+ORR_KERNEL void write_there(const TestArgs* args) {
+    auto* words = reinterpret_cast<uint64_t*>(args->value);
+    for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size())
+        words[i] = args->data[i] + 1;
+}
+
+// 16 bins, and behind them a count that is made by compare and swap.
+ORR_KERNEL void count_there(const TestArgs* args) {
+    auto* bins = reinterpret_cast<uint64_t*>(args->value);
+    for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size())
+        orr::atomic_add(&bins[args->data[i] % 16], uint64_t{1});
+    uint64_t old = __atomic_load_n(&bins[16], __ATOMIC_RELAXED);
+    while (
+        !__atomic_compare_exchange_n(&bins[16], &old, old + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    }
+}
+
+ORR_KERNEL void poll_there(const TestArgs* args) {
+    const auto* word = reinterpret_cast<const uint64_t*>(args->value);
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) {
+    }
+    args->data[0] = word[0];
+}
+
 ORR_KERNEL void overwrite_code(const TestArgs*) {
     *reinterpret_cast<volatile uint32_t*>(reinterpret_cast<uintptr_t>(&trap)) = 0;
 }

@@ -176,21 +176,5 @@ TEST_F(TwoCards, EventsOrderStreamsAcrossTheLink) {
     ASSERT_OK(orrFreeHost(pinned));
 }
 
-TEST_F(TwoCards, KernelCannotReadAPeer) {
-    enable(0, 1);
-    void* theirs = malloc_on(1, 4096);
-    void* ours = malloc_on(0, 64);
-    Card card(0);
-    ASSERT_OK(card.launch("load_from",
-                          {static_cast<std::uint64_t*>(ours), 1, reinterpret_cast<std::uintptr_t>(theirs)}));
-    // A peer entry is for writes only, so either its protection or the link says no.
-    EXPECT_FAIL(orrStreamSynchronize(card.stream), orrErrorIllegalAddress, "kernel 'load_from' accessed");
-    ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrMemset(theirs, 1, 4096)) << "its owner is not concerned";
-    card.renew_stream();
-    ASSERT_OK(orrFree(theirs));
-    ASSERT_OK(orrFree(ours));
-}
-
 }  // namespace
 }  // namespace orrery::umd::vm

@@ -32,7 +32,7 @@
 
 #define ORR_TARGET_VRAM 0u
 #define ORR_TARGET_HOST 1u
-#define ORR_TARGET_PEER 2u /* for engines' reads and atomics, writes and signals; a load or fetch faults */
+#define ORR_TARGET_PEER 2u /* copies, signals, and since 2.4 a kernel's loads, stores and atomics; all else faults */
 /* 4 KiB pages only: page n is slot n of the barrier unit (ORR_R_BARRIER), for signals; all else faults (2.3) */
 #define ORR_TARGET_BARRIER 3u
 
@@ -45,7 +45,7 @@
 #define ORR_FAULT_RESERVED_BIT 5u /* malformed entry */
 #define ORR_FAULT_TABLE_RANGE 6u  /* table outside VRAM */
 #define ORR_FAULT_PAGE_RANGE 7u   /* page outside VRAM, or host memory not mapped for DMA */
-#define ORR_FAULT_PEER_READ 8u    /* a load or fetch from another card: only copy engines read there */
+#define ORR_FAULT_PEER_READ 8u    /* a fetch from another card, or a load by who does not read there */
 #define ORR_FAULT_PEER_DOWN 9u    /* port absent or link not up */
 #define ORR_FAULT_PEER_DENIED 10u /* the owner has not granted the range to this node */
 #define ORR_FAULT_MISALIGNED 11u
