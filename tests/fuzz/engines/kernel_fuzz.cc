@@ -97,6 +97,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CheckedMemory checked(checked_spaces(rig.mmu), 1 << 20);
     if (kCheck != 0) rig.context.checked = &checked;
     VectorUnit unit(config, rig.context);
+    // Where arguments may be, too.
+    rig.map(kBase + 0x10000, ORR_PAGE_SIZE, ORR_TARGET_PEER, 0x8000, Rig::kRights, Rig::kPeerNode);
     fuzz_tables(rig, input, kBase);
     for (unsigned i = 0; i < 48; ++i) {
         const auto word = input.take<std::uint32_t>();
@@ -136,6 +138,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 break;
         }
         rig.run(input.take<std::uint8_t>() % 32);
+        if (!rig.peer.asked.empty() && (what & 0x20) == 0)
+            rig.peer.give((what & 0x50) == 0x50 ? ORR_FAULT_PEER_DENIED : ORR_FAULT_NONE);
         std::uint64_t active = 0;
         for (std::uint32_t i = 0; i < kPorts; ++i) {
             active += unit.port(i).active();

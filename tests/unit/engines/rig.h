@@ -49,12 +49,14 @@ class FakePeer final : public PeerPort {
             --refusals_left;
             return {};
         }
+        if (!contains(offset, to.size())) return {.fault = ORR_FAULT_PEER_DENIED};
         asked.push_back({++last_tag, offset, to, std::min(at, events_.now()), &asker});
         return {.tag = last_tag};
     }
     LinkAsk atomic(std::uint32_t, std::uint64_t offset, const LinkAtomic& what, ModelTime at,
                    Asker& asker) override {
         if (fault != ORR_FAULT_NONE) return {.fault = fault};
+        if (!contains(offset, what.bytes)) return {.fault = ORR_FAULT_PEER_DENIED};
         asked.push_back({++last_tag, offset, {}, std::min(at, events_.now()), &asker, what});
         return {.tag = last_tag};
     }
@@ -109,6 +111,9 @@ class FakePeer final : public PeerPort {
     std::uint64_t sessions = 0;
 
   private:
+    bool contains(std::uint64_t offset, std::uint64_t bytes) const {
+        return offset <= memory.size() && bytes <= memory.size() - offset;
+    }
     static constexpr ModelTime kBytePs = 20;
     EventQueue& events_;
     ModelTime free_ = 0;
