@@ -331,6 +331,44 @@ TEST_F(PeerAccessTest, PreemptedItDoesNotWaitForLoads) {
         ASSERT_EQ(data(kOut)[i], 2 * peer()[i]) << i;
 }
 
+// Time stands while it does steps, so one that has to wait for an answer does not get beyond that.
+TEST_F(PeerAccessTest, UnderADebugger) {
+    KernelDebugger& debugger = unit->debugger();
+    debugger.attach();
+    const auto resume = [&] {
+        debugger.resume();
+        while (!debugger.stopped() && (!rig.peer.asked.empty() || !rig.events.empty())) {
+            if (rig.events.empty() || !rig.events.run_next(kNever - 1)) rig.peer.give();
+        }
+    };
+    start(with_args(kSum, {kPeer + 80, 3, kData + kOut}, 1));
+    resume();
+    ASSERT_EQ(debugger.stop().kind, KernelStop::Kind::kLaunch);
+    std::uint64_t pc = 0;
+    for (unsigned steps = 0; pc != debugger.state(0).pc && steps < 1000; ++steps) {
+        pc = debugger.state(0).pc;
+        debugger.step(0);
+        EXPECT_EQ(debugger.stop().kind, KernelStop::Kind::kStep);
+    }
+    EXPECT_TRUE(rig.peer.asked.empty()) << "its time has not come";
+    debugger.step(0);
+    EXPECT_EQ(debugger.state(0).pc, pc);
+    std::uint8_t byte = 0;
+    EXPECT_FALSE(debugger.read(0, kPeer + 80, {&byte, 1}));
+    // A watched word stops it behind the load, with what came.
+    const KernelWatch watch{.range = {.address = kPeer + 88, .bytes = 8, .on_read = true}, .owner = 1};
+    debugger.set_watches({&watch, 1});
+    resume();
+    ASSERT_EQ(debugger.stop().kind, KernelStop::Kind::kWatchpoint);
+    EXPECT_EQ(debugger.stop().address, kPeer + 88);
+    debugger.set_watches({});
+    resume();
+    ASSERT_EQ(rig.done.size(), 1u);
+    expect_end(rig.done[0], ORR_DONE_OK, 0, 0);
+    EXPECT_EQ(data(kOut)[0], peer()[10] + peer()[11] + peer()[12]);
+    debugger.detach();
+}
+
 // Others compute ahead beside it, and it in the order of model time.
 TEST_F(PeerAccessTest, ThreadsChangeNothing) {
     std::vector<ModelTime> took;
