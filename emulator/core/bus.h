@@ -133,13 +133,17 @@ class Bus {
         return std::nullopt;
     }
 
-    // A vector load has stopped before its end (Hart::hold()), and will want these bytes of any pages. False:
-    // no more of them.
-    virtual bool foresee(std::uint64_t va, std::uint64_t bytes) {
+    // A vector load has stopped before its end (Hart::hold()), and will want these bytes of any pages; `row`:
+    // and nothing else. False: no more of them.
+    virtual bool foresee(std::uint64_t va, std::uint64_t bytes, bool row) {
         (void)va;
         (void)bytes;
+        (void)row;
         return false;
     }
+
+    // With Config::tells_acquires: a fence, or an atomic that acquires, has been done.
+    virtual void acquired() {}
 
     // An atomic at `va` has met a page with kPageNoAtomics; the access fault follows.
     virtual void atomic_refused(std::uint64_t va) { (void)va; }

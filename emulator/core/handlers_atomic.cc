@@ -43,6 +43,10 @@ void tell_atomic(Core* core, const Op* op, unsigned size, AccessKind kind) {
                        .element = size});
 }
 
+void tell_acquire(Core* core, const Op* op) {
+    if (core->config.tells_acquires && (op->imm & 2) != 0) core->bus->acquired();
+}
+
 // A device may never let a compare-and-swap succeed, by changing under it; the guest then gets a fault.
 constexpr unsigned kMmioTries = 64;
 
@@ -86,6 +90,7 @@ Next op_amo(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     T old = 0;
     if (!amo<T>(core, op, old)) ORR_STOP();
+    tell_acquire(core, op);
     core->charge_wait(left);
     core->x[op->rd] = extend(old);
     op += kLength;
@@ -118,6 +123,7 @@ Next op_lr(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     T value = 0;
     if (!load_reserved<T>(core, op, value)) ORR_STOP();
+    tell_acquire(core, op);
     core->charge_wait(left);
     core->x[op->rd] = extend(value);
     op += kLength;
@@ -149,6 +155,7 @@ Next op_sc(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     std::uint64_t failed = 0;
     if (!store_conditional<T>(core, op, failed)) ORR_STOP();
+    tell_acquire(core, op);
     core->charge_wait(left);
     core->x[op->rd] = failed;
     op += kLength;
@@ -177,6 +184,7 @@ Next op_fence(Core* core, Op* op, std::int64_t left) {
         ORR_STOP();
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (core->config.tells_acquires) core->bus->acquired();
     if (ORR_UNLIKELY(core->config.tells_accesses)) {
         const Handler told = told_fence<kLength>;
         ORR_CALL(told, core, op, left);

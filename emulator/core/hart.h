@@ -76,6 +76,7 @@ struct Config {
     MemoryCosts memory = {};
     // The bus is told of each access to memory but fetches: slow.
     bool tells_accesses = false;
+    bool tells_acquires = false;
     // Pages of decoded code that are kept, 36 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
 };

@@ -19,35 +19,69 @@ constexpr std::uint64_t kPageMask = ORR_PAGE_SIZE - 1;
 
 // --- inside of an instruction ---
 
-// Of several that begin at or before `va` the last: pieces are whole lines.
+// Of several that begin at or before `va` the last, as a rule: pieces are whole lines, but for those that
+// came ahead.
 PeerAccess::Piece* PeerAccess::find(std::uint64_t va) {
+    const auto has = [va](const Piece& piece) {
+        return va - piece.va < piece.bytes && piece.state == Piece::State::kHere;
+    };
     const auto behind = std::ranges::upper_bound(pieces_, va, {}, &Piece::va);
-    if (behind == pieces_.begin()) return nullptr;
-    Piece& piece = *(behind - 1);
-    return va - piece.va < piece.bytes && piece.state == Piece::State::kHere ? &piece : nullptr;
+    if (behind != pieces_.begin() && has(*(behind - 1))) return &*(behind - 1);
+    const auto any = took_ahead_ ? std::ranges::find_if(pieces_, has) : pieces_.end();
+    return any != pieces_.end() ? &*any : nullptr;
 }
 
 void PeerAccess::add(std::uint64_t va, std::uint64_t bytes, bool needed) {
-    const std::uint64_t first = va & ~(kMemoryLine - 1);
-    for (std::uint64_t left = lines_of(va, bytes) * kMemoryLine, at = first; left != 0;) {
-        const std::uint64_t some = std::min(left, ORR_PAGE_SIZE - (at & kPageMask));
-        pieces_.push_back({.va = at, .bytes = some, .needed = needed});
+    take_ahead(va, bytes);
+    const auto known = [&](std::uint64_t line) {
+        return took_ahead_ && std::ranges::any_of(pieces_, [&](const Piece& piece) {
+                   return line - piece.va < piece.bytes && line - piece.va + kMemoryLine <= piece.bytes &&
+                          piece.state != Piece::State::kNotThere;
+               });
+    };
+    std::uint64_t line = va & ~(kMemoryLine - 1);
+    for (std::uint64_t left = lines_of(va, bytes); left != 0; --left, line += kMemoryLine) {
+        if (known(line)) continue;
+        Piece* const last = pieces_.empty() ? nullptr : &pieces_.back();
+        const bool goes_on = last != nullptr && last->state == Piece::State::kWanted &&
+                             last->va + last->bytes == line && (line & kPageMask) != 0;
+        if (goes_on) {
+            last->bytes += kMemoryLine;
+            last->needed |= needed;
+            continue;
+        }
+        pieces_.push_back({.va = line, .bytes = kMemoryLine, .needed = needed});
         ++wanted_;
-        at += some;
-        left -= some;
     }
     fresh_ = true;
 }
 
-PeerAccess::Got PeerAccess::load(std::uint64_t step, std::uint64_t va, unsigned size, std::uint64_t& value) {
-    if (step != step_) {
-        pieces_.clear();
-        wanted_ = 0;
-        step_ = step;
+void PeerAccess::begin_step(std::uint64_t step) {
+    for (const Piece& piece : pieces_) {
+        if (piece.tag == 0) continue;
+        piece.link->abandon(piece.tag);
+        --in_flight_;
     }
-    const Piece* const piece = find(va);
+    pieces_.clear();
+    took_ahead_ = false;
+    wanted_ = 0;
+    step_ = step;
+}
+
+PeerAccess::Got PeerAccess::load(std::uint64_t step, std::uint64_t va, unsigned size, std::uint64_t& value) {
+    if (step != step_) begin_step(step);
+    const Piece* piece = find(va);
+    if (piece == nullptr && !ahead_.empty()) {
+        take_ahead(va, size);
+        piece = find(va);
+    }
     if (piece == nullptr) {
         add(va, size, true);
+        // It lies in two that came ahead.
+        if (wanted_ == 0 && in_flight_ == 0) {
+            begin_step(step);
+            add(va, size, true);
+        }
         return Got::kNotYet;
     }
     if (piece->fault != ORR_FAULT_NONE) {
@@ -55,11 +89,18 @@ PeerAccess::Got PeerAccess::load(std::uint64_t step, std::uint64_t va, unsigned 
         return Got::kFault;
     }
     value = 0;
+    // Of one that came ahead the last element may be cut.
+    if (piece->bytes - (va - piece->va) < size) {
+        begin_step(step);
+        add(va, size, true);
+        return Got::kNotYet;
+    }
     std::memcpy(&value, piece->data.data() + (va - piece->va), size);
     return Got::kHere;
 }
 
-bool PeerAccess::foresee(std::uint64_t va, std::uint64_t bytes) {
+bool PeerAccess::foresee(std::uint64_t va, std::uint64_t bytes, bool row) {
+    if (row) follow_row(va, bytes);
     if (pieces_.empty() || pieces_.size() >= kMostPieces) return false;
     // Neighbours are in the same line as a rule.
     const Piece& last = pieces_.back();
@@ -71,6 +112,7 @@ bool PeerAccess::foresee(std::uint64_t va, std::uint64_t bytes) {
 
 PeerAccess::Got PeerAccess::atomic(std::uint64_t step, std::uint64_t va, const LinkAtomic& what,
                                    std::uint64_t& old) {
+    drop_ahead();
     if (!atomic_ || !atomic_->here || atomic_->step != step || atomic_->va != va || atomic_->what != what) {
         atomic_ = Atomic{.step = step, .va = va, .what = what};
         return Got::kNotYet;
@@ -86,11 +128,101 @@ PeerAccess::Got PeerAccess::atomic(std::uint64_t step, std::uint64_t va, const L
 }
 
 void PeerAccess::store(std::uint64_t va, unsigned size, std::uint64_t value, std::uint64_t pc) {
+    drop_ahead();
     const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
     const bool goes_on =
         !stores_.empty() && stores_.back().va + stores_.back().data.size() == va && (va & kPageMask) != 0;
     if (!goes_on) stores_.push_back({.va = va, .pc = pc, .data = {}});
     stores_.back().data.insert(stores_.back().data.end(), bytes, bytes + size);
+}
+
+// --- ahead ---
+
+void PeerAccess::take_ahead(std::uint64_t va, std::uint64_t bytes) {
+    const auto has = [&](const Piece& piece) { return va < piece.va + piece.bytes && piece.va < va + bytes; };
+    if (std::ranges::none_of(ahead_, has)) return;
+    for (Piece& piece : ahead_) {
+        if (!has(piece)) continue;
+        Row& row = rows_.at(piece.row);
+        row.next = piece.next;
+        row.come += piece.bytes;
+        row.asked = std::max(row.asked, row.next);
+        if (piece.state == Piece::State::kSent) {
+            --ahead_in_flight_;
+            ++in_flight_;
+        }
+        pieces_.push_back(std::move(piece));
+    }
+    std::erase_if(ahead_, has);
+    goes_ahead_ = took_ahead_ = true;
+    // Before anything is wanted find() looks here.
+    if (wanted_ == 0) std::ranges::sort(pieces_, {}, &Piece::va);
+}
+
+void PeerAccess::follow_row(std::uint64_t va, std::uint64_t bytes) {
+    if (bytes > most_ahead_) return;
+    // It was asked for ahead, and is on its way.
+    if (took_ahead_ && std::ranges::find(rows_, va + bytes, &Row::next) != rows_.end()) return;
+    const auto same = std::ranges::find_if(rows_, [va](const Row& row) {
+        return va + row.bytes > row.next && va <= row.asked && row.bytes != 0;
+    });
+    const bool goes_on = same != rows_.end() && same->next == va && same->bytes == bytes;
+    // One that went out of step, or is given up for another.
+    if (!goes_on && same != rows_.end()) drop_ahead();
+    if (same == rows_.end()) {
+        last_row_ = (last_row_ + 1) % rows_.size();
+        if (std::ranges::find(ahead_, last_row_, &Piece::row) != ahead_.end()) drop_ahead();
+    }
+    Row& row = same != rows_.end() ? *same : rows_.at(last_row_);
+    const std::uint64_t next = va + bytes;
+    row = {.bytes = bytes,
+           .next = next,
+           .asked = goes_on ? std::max(row.asked, next) : next,
+           .come = goes_on ? row.come + bytes : bytes,
+           .goes_on = goes_on};
+    goes_ahead_ |= goes_on;
+}
+
+void PeerAccess::send_ahead(std::uint32_t asid, Ways& ways, ModelTime now) {
+    for (unsigned number = 0; number < rows_.size(); ++number) {
+        Row& row = rows_.at(number);
+        while (row.goes_on && in_flight_ + ahead_in_flight_ < kMostReads) {
+            // One of its loads, or the part that is in the same page.
+            const std::uint64_t next = row.next + ((row.asked - row.next) / row.bytes + 1) * row.bytes;
+            if (next > row.next + std::min(most_ahead_, row.come)) break;
+            const std::uint64_t bytes = std::min(next - row.asked, ORR_PAGE_SIZE - (row.asked & kPageMask));
+            Piece piece{.va = row.asked, .bytes = bytes, .row = number, .next = next};
+            const unsigned needed = in_flight_;
+            const Sent how = send(piece, asid, ways, now);
+            if (how == Sent::kNoRoom) parked_ = nullptr;
+            if (how == Sent::kNoRoom || how == Sent::kTryAgain) break;
+            row.goes_on = piece.state == Piece::State::kSent;
+            if (!row.goes_on) break;
+            in_flight_ = needed;
+            ++ahead_in_flight_;
+            row.asked += bytes;
+            ahead_.push_back(std::move(piece));
+        }
+    }
+}
+
+// What could not be read is no news: who needs it asks.
+void PeerAccess::came_ahead(std::uint32_t tag, std::uint32_t fault) {
+    const auto piece = std::ranges::find(ahead_, tag, &Piece::tag);
+    if (piece == ahead_.end()) return;
+    --ahead_in_flight_;
+    came(*piece, fault);
+    if (piece->state == Piece::State::kNotThere) ahead_.erase(piece);
+}
+
+void PeerAccess::drop_ahead() {
+    for (const Piece& piece : ahead_)
+        if (piece.tag != 0) piece.link->abandon(piece.tag);
+    ahead_.clear();
+    ahead_in_flight_ = 0;
+    goes_ahead_ = false;
+    for (Row& row : rows_)
+        row.asked = row.next;
 }
 
 // --- between two quanta ---
@@ -130,6 +262,14 @@ void PeerAccess::came(Atomic& atomic, const LinkAnswer& answer) {
     atomic.tag = 0;
 }
 
+// What was asked for ahead by another port gives way to what is needed.
+bool PeerAccess::has_port(const PeerPort* link, bool ahead) {
+    if (link == flight_ || in_flight_ + ahead_in_flight_ == 0) return true;
+    if (in_flight_ != 0 || ahead) return false;
+    drop_ahead();
+    return true;
+}
+
 PeerAccess::Sent PeerAccess::sent(const LinkAsk& ask, std::uint32_t node, PeerPort* link) {
     if (ask.tag != 0) {
         ++in_flight_;
@@ -144,7 +284,6 @@ PeerAccess::Sent PeerAccess::sent(const LinkAsk& ask, std::uint32_t node, PeerPo
 
 PeerAccess::Sent PeerAccess::send(Piece& piece, std::uint32_t asid, Ways& ways, ModelTime now) {
     const auto ends = [&](std::uint32_t fault) {
-        --wanted_;
         came(piece, fault);
         return Sent::kYes;
     };
@@ -162,14 +301,13 @@ PeerAccess::Sent PeerAccess::send(Piece& piece, std::uint32_t asid, Ways& ways, 
     if (found->target != ORR_TARGET_PEER || found->bytes < piece.bytes) return no_peer();
     PeerPort* const link = ways.to(context_.peers, found->node);
     if (link == nullptr) return ends(context_.peers.fault_of(found->node));
-    if (in_flight_ != 0 && link != flight_) return Sent::kTryAgain;
+    if (!has_port(link, piece.next != 0)) return Sent::kTryAgain;
     piece.data.resize(piece.bytes);
     const LinkAsk ask = link->read(found->node, found->address, piece.data, now, *this);
     if (ask.tag == 0 && ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
         return ends(ask.fault);
     const Sent how = sent(ask, found->node, link);
     if (how != Sent::kYes) return how;
-    --wanted_;
     piece.state = Piece::State::kSent;
     piece.tag = ask.tag;
     piece.node = found->node;
@@ -191,7 +329,7 @@ PeerAccess::Sent PeerAccess::send(Atomic& atomic, std::uint32_t asid, Ways& ways
     if ((found->rights & kPageRead) == 0) return ends(ORR_FAULT_PERMISSION);
     PeerPort* const link = ways.to(context_.peers, found->node);
     if (link == nullptr) return ends(context_.peers.fault_of(found->node));
-    if (in_flight_ != 0 && link != flight_) return Sent::kTryAgain;
+    if (!has_port(link, false)) return Sent::kTryAgain;
     const LinkAsk ask = link->atomic(found->node, found->address, atomic.what, now, *this);
     if (ask.tag == 0 && ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
         return ends(ask.fault);
@@ -245,6 +383,9 @@ void PeerAccess::look_at_ways(Ways& ways) {
         --in_flight_;
         return true;
     };
+    const bool good = std::ranges::all_of(
+        ahead_, [&](const Piece& piece) { return ways.to(context_.peers, piece.node) == piece.link; });
+    if (!good) drop_ahead();
     for (Piece& piece : pieces_)
         if (lost(piece)) came(piece, context_.peers.fault_of(piece.node));
     if (atomic_ && lost(*atomic_)) came(*atomic_, {.fault = context_.peers.fault_of(atomic_->node)});
@@ -264,13 +405,17 @@ PeerAccess::Next PeerAccess::go_on(std::uint32_t asid, Ways& ways, ModelTime now
         context_.events.schedule(event_, left_);
         return Next::kWaits;
     }
-    if (in_flight_ != 0) look_at_ways(ways);
+    if (in_flight_ != 0 || !ahead_.empty()) look_at_ways(ways);
     if (fresh_) merge();
     Sent how = Sent::kYes;
-    for (std::size_t i = 0; wanted_ != 0 && in_flight_ < kMostReads && how == Sent::kYes; ++i)
-        if (pieces_[i].state == Piece::State::kWanted) how = send(pieces_[i], asid, ways, now);
+    for (std::size_t i = 0; wanted_ != 0 && in_flight_ < kMostReads && how == Sent::kYes; ++i) {
+        if (pieces_[i].state != Piece::State::kWanted) continue;
+        how = send(pieces_[i], asid, ways, now);
+        if (how == Sent::kYes) --wanted_;
+    }
     if (how == Sent::kYes && atomic_ && !atomic_->sent && !atomic_->here)
         how = send(*atomic_, asid, ways, now);
+    if (std::exchange(goes_ahead_, false) && wanted_ == 0 && how == Sent::kYes) send_ahead(asid, ways, now);
     if (idle()) return Next::kGoOn;
     waits_ = in_flight_ != 0;
     if (waits_) return Next::kWaits;
@@ -286,7 +431,7 @@ void PeerAccess::answered(std::uint32_t tag, const LinkAnswer& answer) {
     else if (atomic_ && atomic_->tag == tag)
         came(*atomic_, answer);
     else
-        return;
+        return came_ahead(tag, answer.fault);
     --in_flight_;
     if (in_flight_ == 0 || wanted_ != 0) ways_changed();
 }
@@ -308,7 +453,10 @@ void PeerAccess::forget() {
     for (const Piece& piece : pieces_)
         if (piece.tag != 0) piece.link->abandon(piece.tag);
     if (atomic_ && atomic_->tag != 0) atomic_->link->abandon(atomic_->tag);
+    drop_ahead();
+    rows_ = {};
     pieces_.clear();
+    took_ahead_ = false;
     atomic_.reset();
     stores_.clear();
     parked_ = nullptr;

@@ -2,13 +2,18 @@
 //
 // A load or atomic there is a request with an answer. The core stops before the instruction (Hart::hold()),
 // its unit sends what the instruction wants when its time has come, and when all answers are there the core
-// comes to it once more and finds them. So an instruction takes nothing that came for another one, and an
-// atomic is sent once. Stores are posted: the core goes on behind an instruction that has stored when its
-// bytes have left.
+// comes to it once more and finds them. An atomic is sent once. Stores are posted: the core goes on behind an
+// instruction that has stored when its bytes have left.
+//
+// What came for one instruction is not for another, but for rows of vectors that follow each other: the next
+// ones are asked for ahead. What has come ahead is used once, by the first that loads any of it, and
+// forgotten behind whatever orders loads, and when the core stores or does an atomic there: so nobody sees it
+// but as loads that were done early, which RVWMO allows.
 //
 // Card thread only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -21,8 +26,10 @@ namespace orrery::emu {
 
 class PeerAccess final : private Asker {
   public:
-    // `event` is the core's: it is scheduled when what the core waits for is there.
-    PeerAccess(EngineContext& context, Event& event) : context_(context), event_(event) {}
+    // `event` is the core's: it is scheduled when what the core waits for is there. `ahead`: bytes of a row
+    // that are asked for before the core comes to them.
+    PeerAccess(EngineContext& context, Event& event, std::uint64_t ahead)
+        : context_(context), event_(event), most_ahead_(ahead) {}
     PeerAccess(const PeerAccess&) = delete;
     PeerAccess& operator=(const PeerAccess&) = delete;
 
@@ -32,16 +39,20 @@ class PeerAccess final : private Asker {
     // --- inside of an instruction, of which `step` is the number; each access is aligned ---
     enum class Got : std::uint8_t { kHere, kNotYet, kFault };
     Got load(std::uint64_t step, std::uint64_t va, unsigned size, std::uint64_t& value);
-    // What goes together with a load that was not there yet. False: that is enough.
-    bool foresee(std::uint64_t va, std::uint64_t bytes);
+    // What goes together with a load that was not there yet; `row`: it is all the rest of it. False: that is
+    // enough.
+    bool foresee(std::uint64_t va, std::uint64_t bytes, bool row);
     Got atomic(std::uint64_t step, std::uint64_t va, const LinkAtomic& what, std::uint64_t& old);
     void store(std::uint64_t va, unsigned size, std::uint64_t value, std::uint64_t pc);
+    // No load behind this is done before those in front of it.
+    void acquire() { drop_ahead(); }
     const MmuFault& fault() const { return fault_; }
 
     // --- between two quanta ---
     // Nothing is to be sent or waited for.
     bool idle() const {
-        return wanted_ == 0 && in_flight_ == 0 && stores_.empty() && !rests_ && (!atomic_ || atomic_->here);
+        return wanted_ == 0 && in_flight_ == 0 && stores_.empty() && !rests_ && !goes_ahead_ &&
+               (!atomic_ || atomic_->here);
     }
     enum class Next : std::uint8_t {
         kGoOn,
@@ -70,6 +81,18 @@ class PeerAccess final : private Asker {
         std::uint32_t tag = 0, node = 0;
         PeerPort* link = nullptr;
         std::vector<std::byte> data{};
+        // Of one that was asked for ahead, whose bytes need not be whole lines: of which row, and where the
+        // load behind it begins.
+        unsigned row = 0;
+        std::uint64_t next = 0;
+    };
+    // Loads of so many bytes each, of which each begins where the last one ended.
+    struct Row {
+        std::uint64_t bytes = 0;
+        std::uint64_t next = 0;   // where the next one begins
+        std::uint64_t asked = 0;  // up to here
+        std::uint64_t come = 0;   // so many bytes of it: at most as many are asked for ahead
+        bool goes_on = false;     // it has done so once
     };
     struct Atomic {
         std::uint64_t step = 0, va = 0;
@@ -87,14 +110,22 @@ class PeerAccess final : private Asker {
 
     void answered(std::uint32_t tag, const LinkAnswer& answer) override;
     void ways_changed() override;
+    void begin_step(std::uint64_t step);
     Piece* find(std::uint64_t va);
     void add(std::uint64_t va, std::uint64_t bytes, bool needed);
+    // Pieces that were asked for ahead and have any of these bytes are this instruction's.
+    void take_ahead(std::uint64_t va, std::uint64_t bytes);
+    void follow_row(std::uint64_t va, std::uint64_t bytes);
+    void send_ahead(std::uint32_t asid, Ways& ways, ModelTime now);
+    void came_ahead(std::uint32_t tag, std::uint32_t fault);
+    void drop_ahead();
     // What was added is in order, and no more pieces than need be.
     void merge();
     // False: one fails.
     bool send_stores(std::uint32_t asid, Ways& ways, ModelTime now);
     Sent send(Piece& piece, std::uint32_t asid, Ways& ways, ModelTime now);
     Sent send(Atomic& atomic, std::uint32_t asid, Ways& ways, ModelTime now);
+    bool has_port(const PeerPort* link, bool ahead);
     Sent sent(const LinkAsk& ask, std::uint32_t node, PeerPort* link);
     // To those that went by a way that is another one now no answer comes.
     void look_at_ways(Ways& ways);
@@ -105,10 +136,17 @@ class PeerAccess final : private Asker {
     Event& event_;
     std::uint64_t step_ = 0;  // of the instruction that wants the pieces
     std::vector<Piece> pieces_;
+    bool took_ahead_ = false;     // some of them came ahead
     bool fresh_ = false;          // some were added since merge()
     unsigned wanted_ = 0;         // pieces that are to be asked for
     unsigned in_flight_ = 0;      // requests to which an answer is to come
     PeerPort* flight_ = nullptr;  // all by this port: tags are a port's own
+    std::uint64_t most_ahead_;
+    std::vector<Piece> ahead_;  // sent, or here
+    unsigned ahead_in_flight_ = 0;
+    std::array<Row, 4> rows_;
+    unsigned last_row_ = 0;
+    bool goes_ahead_ = false;  // there may be more to be asked for ahead
     std::optional<Atomic> atomic_;
     std::vector<Store> stores_;         // in their order
     std::size_t sent_ = 0, bytes_ = 0;  // of them, and bytes of the next one

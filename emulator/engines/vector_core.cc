@@ -32,6 +32,7 @@ Config hart_config(std::uint32_t number, std::uint32_t vlen, std::uint32_t datap
     config.vector_datapath = datapath;
     config.memory = memory;
     config.tells_accesses = checked;
+    config.tells_acquires = true;
     config.trap_to_host = true;
     config.has_exit_pc = true;
     config.exit_pc = ORR_KERNEL_EXIT;
@@ -474,7 +475,10 @@ bool VectorCore::comes_of_peer(PeerAccess::Got got) {
 }
 
 bool VectorCore::load_peer(std::uint64_t va, unsigned size, std::uint64_t& value) {
-    return comes_of_peer(peers_.load(hart_.steps(), va, size, value));
+    const bool here = comes_of_peer(peers_.load(hart_.steps(), va, size, value));
+    // It was asked for ahead, and so is what follows, at its time.
+    if (here && !peers_.idle()) hart_.limit(0);
+    return here;
 }
 
 bool VectorCore::atomic_peer(std::uint64_t va, const LinkAtomic& what, std::uint64_t& old) {
@@ -502,8 +506,12 @@ std::optional<bool> VectorCore::amo(std::uint64_t va, unsigned size, AmoFunction
     return done;
 }
 
-bool VectorCore::foresee(std::uint64_t va, std::uint64_t bytes) {
-    return va >= kOwnBase || peers_.foresee(va, bytes);
+bool VectorCore::foresee(std::uint64_t va, std::uint64_t bytes, bool row) {
+    return va >= kOwnBase || peers_.foresee(va, bytes, row);
+}
+
+void VectorCore::acquired() {
+    peers_.acquire();
 }
 
 void VectorCore::atomic_refused(std::uint64_t va) {

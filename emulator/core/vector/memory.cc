@@ -368,7 +368,7 @@ bool move_plain(Core* core, const Op* op, bool store) {
     const HostFpPause pause(core);
     const std::uint64_t segment = std::uint64_t{plan.fields} << plan.log2;
     if (in_a_row && plan.mask == nullptr) {
-        core->bus->foresee(plan.base + i * segment, (plan.count - i) * segment);
+        core->bus->foresee(plan.base + i * segment, (plan.count - i) * segment, true);
         return;
     }
     for (; i < plan.count; ++i) {
@@ -376,7 +376,7 @@ bool move_plain(Core* core, const Op* op, bool store) {
         const std::uint64_t at = in_a_row                ? i * segment
                                  : plan.index != nullptr ? plan.offset(i)
                                                          : i * plan.stride;
-        if (!core->bus->foresee(plan.base + at, segment)) return;
+        if (!core->bus->foresee(plan.base + at, segment, false)) return;
     }
 }
 

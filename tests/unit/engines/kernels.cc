@@ -340,6 +340,17 @@ void every_atomic(uint64_t* args) {
 }
 
 // args: base, stride, loads a round, rounds, vtype, where the last load's elements go (0: nowhere)
+// args: out, in, rows of all that eight registers hold, whether there is a fence behind each
+[[gnu::naked]] void copy_rows(uint64_t*) {
+    asm volatile(
+        ".option push\n .option arch, +v\n"
+        "ld a1, 0(a0)\n ld a2, 8(a0)\n ld a3, 16(a0)\n ld a4, 24(a0)\n"
+        "vsetvli t2, zero, e64, m8, ta, ma\n slli t2, t2, 3\n"
+        "1: vle64.v v8, (a2)\n vse64.v v8, (a1)\n add a1, a1, t2\n add a2, a2, t2\n"
+        "beqz a4, 2f\n fence r, rw\n"
+        "2: addi a3, a3, -1\n bnez a3, 1b\n ret\n"
+        ".option pop\n");
+}
 [[gnu::naked]] void gather(uint64_t*) {
     asm volatile(
         ".option push\n .option arch, +v\n"
@@ -648,7 +659,7 @@ using Entry = void (*)(uint64_t*);
     barrier_late, barrier_other, deep,    rounding,   fail_assert, vectors,   every_atomic,
     triad,        chase,         gather,  fused,      masked,      share,     share_rows,
     write_one,    mix_alone,     race,    hand_over,  stop_at,     old_stack, follow,
-    post,         mailbox,       product, take_turns, sum,
+    post,         mailbox,       product, take_turns, sum, copy_rows,
 };
 
 }  // namespace

@@ -51,6 +51,7 @@ enum Kernel : unsigned {
     kProduct,
     kTakeTurns,
     kSum,
+    kCopyRows,
     kKernels,
 };
 

@@ -2,6 +2,7 @@
 // and how often, and what ends them.
 #include <algorithm>
 #include <numeric>
+#include <random>
 
 #include "emulator/engines/peer_access.h"
 #include "emulator/time/rate.h"
@@ -329,6 +330,127 @@ TEST_F(PeerAccessTest, PreemptedItDoesNotWaitForLoads) {
     expect_end(end(), ORR_DONE_OK, 0, 0);
     for (std::uint64_t i = 0; i < 8000; ++i)
         ASSERT_EQ(data(kOut)[i], 2 * peer()[i]) << i;
+}
+
+class PeerAhead : public PeerAccessTest {
+  protected:
+    static constexpr std::uint64_t kRow = 1024, kLines = 64;
+    PeerAhead() { unit = with_lines(kLines); }
+    std::unique_ptr<VectorUnit> with_lines(std::uint64_t lines) {
+        VectorConfig with = config();
+        with.vlen = 1024;
+        with.l1_bytes = 16 << 10;
+        with.in_flight = lines;
+        return std::make_unique<VectorUnit>(with, rig.context);
+    }
+    Completion with_room() {
+        do {
+            rig.peer.let();
+            run_until(kNever - 1);
+        } while (!rig.peer.parked.empty());
+        EXPECT_EQ(rig.done.size(), 1u);
+        return rig.done.empty() ? Completion{} : rig.done.front();
+    }
+};
+
+// So many lines of rows that follow each other are on their way beside the row that the core waits for.
+TEST_F(PeerAhead, RowsAreAskedForBeforeTheCoreComesToThem) {
+    constexpr std::uint64_t kRows = 100;
+    std::vector<ModelTime> took;
+    for (const std::uint64_t lines : {std::uint64_t{0}, kLines, 4 * kLines}) {
+        unit = with_lines(lines);
+        std::fill_n(data(kOut), kRows * kRow / 8, 0);
+        most_ = 0;
+        const Completion done = all(with_args(kCopyRows, {kData + kOut, kPeer + 40, kRows, 0}, 1));
+        expect_end(done, ORR_DONE_OK, 0, 0);
+        EXPECT_TRUE(std::equal(peer(40), peer(40) + kRows * kRow / 8, data(kOut)));
+        took.push_back(done.end_ps - done.start_ps);
+        EXPECT_LE(most_, lines == 0 ? 2 : 2 * (1 + lines * 64 / kRow));
+    }
+    EXPECT_GE(took[0], kRows * kLatency);
+    EXPECT_LE(took[1], took[0] / 3);
+    EXPECT_LE(took[2], took[0] / 8);
+}
+
+TEST_F(PeerAhead, AnythingGoes) {
+    std::mt19937 random(1);
+    for (unsigned round = 0; round < 150; ++round) {
+        const std::uint64_t words = 1 + random() % 3000, groups = 1 + random() % 9;
+        const std::uint64_t a = 8 * (random() % 2000), b = 8 * (random() % 200'000);
+        rig.peer.refusals_left = random() % 4;
+        start(with_args(kTriad, {kData + kOut, kPeer + a, kPeer + b, words},
+                        static_cast<std::uint32_t>(groups)));
+        run_until(rig.events.now() + random() % (20 * kUs));
+        rig.peer.let();
+        ASSERT_TRUE(unit->port(0).preempt(Preempt::kNow, kArea));
+        Completion done = with_room();
+        if (done.status == ORR_DONE_PREEMPTED) {
+            rig.done.clear();
+            rig.peer.refusals_left = random() % 2;
+            ASSERT_TRUE(unit->port(1).resume(kArea, 1));
+            done = with_room();
+        }
+        expect_end(done, ORR_DONE_OK, 0, 0);
+        for (std::uint64_t i = 0; i < words * groups; ++i)
+            ASSERT_EQ(data(kOut)[i], peer(a)[i] + peer(b)[i]) << round << ", " << i;
+        EXPECT_TRUE(rig.peer.asked.empty());
+    }
+}
+
+// Each row is stored to just before it is loaded.
+TEST_F(PeerAhead, ACoreSeesItsOwnStores) {
+    constexpr std::uint64_t kRows = 50;
+    expect_end(all(with_args(kCopyRows, {kPeer + kRow, kPeer, kRows, 0}, 1)), ORR_DONE_OK, 0, 0);
+    for (std::uint64_t i = 0; i < (kRows + 1) * kRow / 8; ++i)
+        ASSERT_EQ(peer()[i], 1000 + i % (kRow / 8)) << i;
+}
+
+// What another card writes is seen behind the next fence; without one, what was asked for ahead is older.
+TEST_F(PeerAhead, NothingThatCameAheadIsUsedBehindAFence) {
+    constexpr std::uint64_t kRows = 60, kWords = kRow / 8;
+    unit = with_lines(4 * kLines);
+    // Rows that are older than they were in the memory when the core came to them, of each moment the most.
+    const auto most_old = [&](bool fence) {
+        std::ptrdiff_t most = 0;
+        for (unsigned moment = 0; moment < 20; ++moment) {
+            std::fill_n(data(kOut), kRows * kWords, 0);
+            std::fill_n(peer(), kRows * kWords, 1);
+            start(with_args(kCopyRows, {kData + kOut, kPeer, kRows, fence}, 1));
+            while (data(kOut)[16 * kWords] == 0)
+                run_until(rig.events.now() + kLatency / 8);
+            run_until(rig.events.now() + moment * kLatency / 20);
+            const auto* const row = std::find(data(kOut), data(kOut) + kRows * kWords, 0);
+            std::fill_n(peer(), kRows * kWords, 2);
+            expect_end(end(), ORR_DONE_OK, 0, 0);
+            const auto* const last = data(kOut) + kRows * kWords;
+            most = std::max(most, std::count(row, last, 1) / static_cast<std::ptrdiff_t>(kWords));
+            EXPECT_EQ(std::count(row, last, 1) + std::count(row, last, 2), last - row);
+        }
+        return most;
+    };
+    EXPECT_GT(most_old(false), 3);
+    EXPECT_LE(most_old(true), 1) << "which the core had come to";
+}
+
+// The end of what is mapped, or granted, is no fault before the core comes to it.
+TEST_F(PeerAhead, NobodyFaultsForWhatNobodyLoads) {
+    rig.unmap(kPeer + 8 * 4096);
+    const std::uint64_t faults = rig.counters.get(ORR_CTR_MMU_FAULTS);
+    expect_end(all(with_args(kCopyRows, {kData + kOut, kPeer, 32, 0}, 1)), ORR_DONE_OK, 0, 0);
+    EXPECT_EQ(rig.counters.get(ORR_CTR_MMU_FAULTS), faults);
+    expect_end(all(with_args(kCopyRows, {kData + kOut, kPeer, 33, 0}, 1)), ORR_DONE_FAULT,
+               ORR_FAULT_NOT_MAPPED, kPeer + 8 * 4096);
+}
+
+TEST_F(PeerAhead, AWayThatGoesIsNoticedWhenItMatters) {
+    start(with_args(kCopyRows, {kData + kOut, kPeer, 100, 0}, 1));
+    run_until(rig.events.now() + 4 * kLatency);
+    ASSERT_GT(rig.peer.asked.size(), 2u);
+    ++rig.peer.sessions;
+    run_until(kNever - 1);
+    ASSERT_EQ(rig.done.size(), 1u);
+    expect_end(rig.done[0], ORR_DONE_FAULT, ORR_FAULT_PEER_DOWN, rig.done[0].detail);
+    EXPECT_TRUE(rig.peer.asked.empty());
 }
 
 // Time stands while it does steps, so one that has to wait for an answer does not get beyond that.

@@ -22,7 +22,7 @@ constexpr std::uint64_t kHz = 1'000'000'000;
 // Of one card of the net. kOther + n * kBytes is the data of card n.
 class Kernels {
   public:
-    Kernels(NetCard& its_card, unsigned cards)
+    Kernels(NetCard& its_card, unsigned cards, std::uint64_t lines = 0)
         : card(its_card),
           mmu_(card.vram, host_, card.counters),
           context_{.events = card.events,
@@ -32,7 +32,7 @@ class Kernels {
                    .counters = card.counters,
                    .peers = card.peers,
                    .done = [this](const Completion& completion) { done.push_back(completion); }},
-          unit(config(), context_) {
+          unit(config(lines), context_) {
         std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
         const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
         std::memcpy(card.vram.data(), image.data(), image.size());
@@ -76,11 +76,12 @@ class Kernels {
     std::vector<Completion> done;
 
   private:
-    static VectorConfig config() {
+    static VectorConfig config(std::uint64_t lines) {
         VectorConfig config;
         config.hz = kHz;
         config.vlen = 1024;
         config.l1_bytes = 16 << 10;
+        config.in_flight = lines;
         return config;
     }
     void map(std::uint64_t va, std::uint64_t bytes, unsigned target, std::uint64_t address, unsigned node,
@@ -236,6 +237,21 @@ TEST_F(TwoCardsKernels, WhatTheOwnerRefusesEndsTheKernel) {
     tries(kStore, ORR_LINK_RIGHT_READ, false);
     tries(kAtomics, ORR_LINK_RIGHT_READ | ORR_LINK_RIGHT_ATOMIC, true);
     tries(kAtomics, ORR_LINK_RIGHT_READ | ORR_LINK_RIGHT_WRITE, false);
+}
+
+// Rows are asked for ahead.
+TEST_F(TwoCardsKernels, EightCoresFillTheLink) {
+    constexpr std::uint64_t kGroups = 8, kWords = 1 << 13, kAll = kGroups * kWords * 8;
+    kernels[0] = std::make_unique<Kernels>(net[0], 2, 512);
+    Kernels& first = *kernels[0];
+    std::iota(kernels[1]->data(1 << 20), kernels[1]->data(1 << 20) + kAll / 8, 7);
+    first.start(kTriad, {kLocal + (1 << 20), kOther + kBytes + (1 << 20), kLocal + (1 << 19), kWords},
+                kGroups);
+    net.run();
+    first.expect_end(ORR_DONE_OK);
+    for (std::uint64_t i = 0; i < kAll / 8; ++i)
+        ASSERT_EQ(first.data(1 << 20)[i], 7 + i) << i;
+    EXPECT_LE(first.took(), on_wire(kAll) * 3 / 2) << "with its begin, and what nobody came to at its end";
 }
 
 // A grant that is cleared while requests are on their way.
