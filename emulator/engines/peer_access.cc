@@ -33,15 +33,19 @@ PeerAccess::Piece* PeerAccess::find(std::uint64_t va) {
 
 void PeerAccess::add(std::uint64_t va, std::uint64_t bytes, bool needed) {
     take_ahead(va, bytes);
+    // What of it is in this line.
     const auto known = [&](std::uint64_t line) {
+        const std::uint64_t from = std::max(line, va), to = std::min(line + kMemoryLine, va + bytes);
         return took_ahead_ && std::ranges::any_of(pieces_, [&](const Piece& piece) {
-                   return line - piece.va < piece.bytes && line - piece.va + kMemoryLine <= piece.bytes &&
+                   return piece.va <= from && to <= piece.va + piece.bytes &&
                           piece.state != Piece::State::kNotThere;
                });
     };
     std::uint64_t line = va & ~(kMemoryLine - 1);
     for (std::uint64_t left = lines_of(va, bytes); left != 0; --left, line += kMemoryLine) {
         if (known(line)) continue;
+        // What comes now must not be followed by an older view of it.
+        take_ahead(line, kMemoryLine);
         Piece* const last = pieces_.empty() ? nullptr : &pieces_.back();
         const bool goes_on = last != nullptr && last->state == Piece::State::kWanted &&
                              last->va + last->bytes == line && (line & kPageMask) != 0;
@@ -77,11 +81,6 @@ PeerAccess::Got PeerAccess::load(std::uint64_t step, std::uint64_t va, unsigned 
     }
     if (piece == nullptr) {
         add(va, size, true);
-        // It lies in two that came ahead.
-        if (wanted_ == 0 && in_flight_ == 0) {
-            begin_step(step);
-            add(va, size, true);
-        }
         return Got::kNotYet;
     }
     if (piece->fault != ORR_FAULT_NONE) {
