@@ -54,6 +54,8 @@ class VectorUnit::Impl {
         VectorCore core;
         Event event;
         PeerAccess peers;
+        // Since when it waits for these.
+        ModelTime asked = kNever;
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
         std::optional<Quantum> open;  // that is being computed
@@ -69,10 +71,9 @@ class VectorUnit::Impl {
         ModelTime answered = 0;  // when the last answer comes to a vector load
         // What its requests in flight let through.
         Resource vram_reads, host_reads;
-        ModelTime taken = 0;       // when its port got it
-        ModelTime asked = kNever;  // since when it waits for other cards
-        ModelTime expected = 0;    // how long the port was charged for it in advance
-        Pass charge = 0;           // and how much
+        ModelTime taken = 0;     // when its port got it
+        ModelTime expected = 0;  // how long the port was charged for it in advance
+        Pass charge = 0;         // and how much
     };
 
     Impl(const VectorConfig& config, EngineContext& context);

@@ -98,8 +98,8 @@ ORR_API orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port);
 
 /** *can is 1 if a link joins the two devices. */
 ORR_API orrError_t orrDeviceCanAccessPeer(int* can, int device, int peer);
-/** Lets copies and signals of the current device write to memory of `peer`, and copies read it if both
- * devices do that, also of later allocations. flags: 0. */
+/** Lets copies, signals and kernels of the current device write to memory of `peer`, and copies and kernels
+ * read it and use atomics there if both devices do that, also of later allocations. flags: 0. */
 ORR_API orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags);
 
 /** How far the clock of a device was from a reference's, the clock of another device. */

@@ -70,7 +70,7 @@ inline T* local() {
     return reinterpret_cast<T*>(ORR_LOCAL_BASE);
 }
 
-/** Atomic over all cores of the card; returns the old value. */
+/** Atomic over all cores of the card, and in another card's memory of all cards; returns the old value. */
 template <typename T>
 inline T atomic_add(T* address, T value) {
     return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
