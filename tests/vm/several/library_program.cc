@@ -5,6 +5,7 @@
 #include <orrery/orrery.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <orrery/embedded_kernel.hpp>
 
 #include <cstdint>
 #include <cstdlib>
@@ -16,10 +17,15 @@
 #include <thread>
 #include <vector>
 
+#include "tests/vm/umd/kernels.h"
+
+ORR_EMBEDDED_KERNEL(umd_test_kernels);
+
 namespace {
 
 constexpr std::size_t kBytes = 1 << 20;
 constexpr std::size_t kMany = 60;
+constexpr std::uint64_t kWords = 512;  // that a kernel writes
 constexpr std::uint64_t kLongNs = 60'000'000'000;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -129,6 +135,21 @@ orrError_t end_of_wait(orrSemaphore_t semaphore, std::uint64_t value) {
     return orrStreamSynchronize(stream);
 }
 
+// A kernel of the tests on all of `words` words of `here`, to or from `there`, in a stream of its own: its
+// end.
+orrError_t end_of_kernel(const char* name, void* here, void* there, std::uint64_t words) {
+    const auto image = umd_test_kernels_image();
+    orrModule_t module = nullptr;
+    orrFunction_t function = nullptr;
+    orrStream_t stream = nullptr;
+    must(orrModuleLoadData(&module, image.data(), image.size()));
+    must(orrModuleGetFunction(&function, module, name));
+    must(orrStreamCreate(&stream, 0));
+    const TestArgs args{static_cast<std::uint64_t*>(here), words, reinterpret_cast<std::uintptr_t>(there)};
+    must(orrLaunchKernel(function, {8, 1, 1}, {1, 1, 1}, &args, sizeof args, 0, stream));
+    return orrStreamSynchronize(stream);
+}
+
 int own() {
     Mine mine;
     const orrFabricHandle handle = handle_of(mine.memory);
@@ -144,6 +165,9 @@ int own() {
     const auto* const bytes = static_cast<const std::uint8_t*>(pinned);
     check(bytes[0] == 0x21 && bytes[kBytes - 2] == 0x21 && bytes[kBytes - 1] == 0x22,
           "the signal came behind all that was written");
+    check(bytes[kBytes / 2] == 0x22 && bytes[kBytes / 2 + 8 * kWords - 1] == 0x21 &&
+              bytes[kBytes / 2 + 8 * kWords] == 0x21,
+          "also by a kernel");
     check(orrSemaphoreWait(full, 4, kLongNs) == orrSuccess, "the other's host signalled, too");
 
     must(orrFabricRevoke(&handle));
@@ -272,6 +296,10 @@ int write_there() {
     must(orrMemsetAsync(mine.memory, 0x21, kBytes, mine.stream));
     must(orrMemcpyAsync(there, mine.memory, kBytes, orrMemcpyDefault, mine.stream));
     must(orrMemsetAsync(static_cast<std::byte*>(there) + kBytes - 1, 0x22, 1, mine.stream));
+    must(orrStreamSynchronize(mine.stream));
+    must(end_of_kernel("write_there", mine.memory, static_cast<std::byte*>(there) + kBytes / 2, kWords));
+    check(end_of_kernel("sum_there", mine.memory, there, 1), orrErrorIllegalAddress, "written only",
+          "a kernel does not read there");
     must(orrStreamSignalSemaphore(mine.stream, full, 3));
     must(orrStreamSynchronize(mine.stream));
     must(orrSemaphoreSignal(full, 4));
@@ -285,6 +313,8 @@ int write_there() {
     must(orrMemcpyAsync(there, mine.memory, kBytes, orrMemcpyDefault, mine.stream));
     check(orrStreamSynchronize(mine.stream), orrErrorPeerAccess, "another machine",
           "who writes after that is told");
+    check(end_of_kernel("write_there", mine.memory, there, 1), orrErrorPeerAccess, "another machine",
+          "also by a kernel");
     must(orrFree(there));
     check(import_error(handle), orrErrorInvalidHandle, "revoked", "what was taken back is not given again");
     put("denied");
