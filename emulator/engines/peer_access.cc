@@ -169,7 +169,7 @@ void PeerAccess::follow_row(std::uint64_t va, std::uint64_t bytes) {
     // One that went out of step, or is given up for another.
     if (!goes_on && same != rows_.end()) drop_ahead();
     if (same == rows_.end()) {
-        last_row_ = (last_row_ + 1) % rows_.size();
+        last_row_ = (last_row_ + 1) % kRows;
         if (std::ranges::find(ahead_, last_row_, &Piece::row) != ahead_.end()) drop_ahead();
     }
     Row& row = same != rows_.end() ? *same : rows_.at(last_row_);

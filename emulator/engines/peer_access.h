@@ -94,6 +94,7 @@ class PeerAccess final : private Asker {
         std::uint64_t come = 0;   // so many bytes of it: at most as many are asked for ahead
         bool goes_on = false;     // it has done so once
     };
+    static constexpr unsigned kRows = 4;  // that are followed at once
     struct Atomic {
         std::uint64_t step = 0, va = 0;
         LinkAtomic what;
@@ -144,7 +145,7 @@ class PeerAccess final : private Asker {
     std::uint64_t most_ahead_;
     std::vector<Piece> ahead_;  // sent, or here
     unsigned ahead_in_flight_ = 0;
-    std::array<Row, 4> rows_;
+    std::array<Row, kRows> rows_;
     unsigned last_row_ = 0;
     bool goes_ahead_ = false;  // there may be more to be asked for ahead
     std::optional<Atomic> atomic_;

@@ -229,7 +229,8 @@ TEST_F(TwoCardsKernels, WhatTheOwnerRefusesEndsTheKernel) {
         kernels[0]->start_at(kernel, kOther + kBytes + 4096, 1);
         net.run();
         kernels[0]->expect_end(good ? ORR_DONE_OK : ORR_DONE_FAULT, good ? 0 : ORR_FAULT_PEER_DENIED);
-        if (!good) EXPECT_EQ(kernels[0]->done[0].detail & ~std::uint64_t{63}, kOther + kBytes + 4096);
+        if (good) return;
+        EXPECT_EQ(kernels[0]->done[0].detail & ~std::uint64_t{63}, kOther + kBytes + 4096);
     };
     tries(kLoad, ORR_LINK_RIGHT_READ, true);
     tries(kLoad, ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_ATOMIC, false);
