@@ -541,7 +541,7 @@ PageRef VectorCore::translate_ahead(std::uint64_t va, Access access) {
     return stretch_->remember(va, page) ? page : PageRef::fault();
 }
 
-void VectorCore::begin_ahead(Mark& mark, Stretch& stretch) {
+void VectorCore::set_mark(Mark& mark) const {
     hart_.take_snapshot(mark.hart);
     mark.csrs = csrs_;
     mark.item = item_;
@@ -549,6 +549,39 @@ void VectorCore::begin_ahead(Mark& mark, Stretch& stretch) {
     mark.in_item = in_item_;
     mark.barrier = barrier_;
     if (waits_ != 0) mark.items = items_;
+}
+
+void VectorCore::go_to(const Mark& mark) {
+    hart_.go_back(mark.hart);
+    csrs_ = mark.csrs;
+    item_ = mark.item;
+    waits_ = mark.waits;
+    in_item_ = mark.in_item;
+    barrier_ = mark.barrier;
+    if (waits_ != 0) items_ = mark.items;
+}
+
+bool VectorCore::begin_next(Mark& mark, const KernelLaunch& launch, std::uint64_t group) {
+    // Then take() would clear the stack, which is the present group's until all of it is played.
+    if (launch.serial != launch_.serial || stack_generation_ != mmu_.generation()) return false;
+    end_ahead();
+    set_mark(mark);
+    mark.group = number_in_grid_;
+    mark.local.assign(memory_->local, memory_->local + local_mapped_);
+    take(launch, group, place_);
+    return true;
+}
+
+void VectorCore::leave_next(const Mark& mark, Stretch* stretch) {
+    end_ahead();
+    go_to(mark);
+    if (stretch != nullptr) stretch->restore_own();
+    number_in_grid_ = mark.group;
+    std::ranges::copy(mark.local, memory_->local);
+}
+
+void VectorCore::begin_ahead(Mark& mark, Stretch& stretch) {
+    set_mark(mark);
     if (generation_ != mmu_.generation()) flush();
     hart_.set_overlay(&stretch);
     if (!hart_.knows_overlay() || !stretch.renew([this](std::uint64_t va) { hart_.forget_page(va); })) {
@@ -566,13 +599,7 @@ void VectorCore::end_ahead() {
 }
 
 void VectorCore::go_back(const Mark& mark, Stretch& stretch) {
-    hart_.go_back(mark.hart);
-    csrs_ = mark.csrs;
-    item_ = mark.item;
-    waits_ = mark.waits;
-    in_item_ = mark.in_item;
-    barrier_ = mark.barrier;
-    if (waits_ != 0) items_ = mark.items;
+    go_to(mark);
     stretch.restore_own();
     stretch_ = &stretch;
 }

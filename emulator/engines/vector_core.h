@@ -72,7 +72,15 @@ class VectorCore final : private Bus {
         bool in_item = false;
         std::uint64_t barrier = 0;
         std::vector<orr_save_item> items;
+        // Only of begin_next().
+        std::uint64_t group = 0;
+        std::vector<std::uint8_t> local;
     };
+    // Instead of take(), while what it computed of its present group, to the end, is still being played: as
+    // take() with the same launch and place. False: that is not possible now, and nothing has happened.
+    bool begin_next(Mark& mark, const KernelLaunch& launch, std::uint64_t group);
+    // It is at the end of its group again. `stretch`: in which it has computed meanwhile, or nullptr.
+    void leave_next(const Mark& mark, Stretch* stretch);
     // From here to end_ahead() any one thread may call compute(), while the card's thread changes nothing
     // that cores know of: not the MMU, and not this core. `stretch` takes what it does.
     void begin_ahead(Mark& mark, Stretch& stretch);
@@ -162,6 +170,8 @@ class VectorCore final : private Bus {
     static bool trap(Quantum& quantum, std::uint32_t cause, std::uint64_t detail, std::uint64_t other = 0);
     std::uint64_t& csr(std::uint32_t number) { return csrs_[number - ORR_CSR_GROUP_X]; }
     void stop(Quantum& quantum, StopReason reason);
+    void set_mark(Mark& mark) const;
+    void go_to(const Mark& mark);
 
     StopReason run_debugged(std::uint64_t budget);
     StopReason run_past_watch(StopReason reason);

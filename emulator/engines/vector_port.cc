@@ -35,6 +35,7 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     saved_bytes_ = unsaved_ = 0;
     lookups_ = work_ = cycles_ = 0;
     short_groups_ = 0;
+    right_guesses_ = wrong_guesses_ = 0;
     in_order_ = true;
     told_ = false;
     account_ = {};
@@ -229,12 +230,19 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     if (!pending_.empty()) {
         const SavedGroup& saved = pending_.front();
         load = saved.bytes();
+        if (unit_.ahead != nullptr) unit_.ahead->drop_guess(core.number);
         core.core.restore(launch_, saved);
         pending_.pop_front();
     } else {
-        core.core.take(launch_, next_group_++, take_place(core.core.place()));
+        const std::uint64_t group = next_group_++;
+        const std::uint32_t place = take_place(core.core.place());
+        const bool guessed = unit_.ahead != nullptr && unit_.ahead->has_guess(core.number);
+        const bool right = guessed && unit_.ahead->confirm(core.number, launch_, group, place);
+        if (guessed) ++(right ? right_guesses_ : wrong_guesses_);
+        if (!right) core.core.take(launch_, group, place);
     }
     core.port = this;
+    core.turn = ++unit_.turns;
     cores_.add(core.number);
     unit_.free.remove(core.number);
     core.phase = Core::Phase::kRunning;
@@ -256,6 +264,13 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     const ModelTime hand_over = unit_.config.group_ps;
     if (load != 0) return unit_.carry(core, load, hand_over + unit_.config.save_core_ps, now);
     unit_.context.events.schedule(core.event, later(now, hand_over));
+}
+
+std::optional<std::uint64_t> VectorUnit::Impl::Port::guess(const Core& core) const {
+    if (!shares() || !pending_.empty() || wrong_guesses_ > right_guesses_ / 4 + 16) return std::nullopt;
+    std::uint64_t group = next_group_;
+    cores_.for_each([&](std::uint32_t number) { group += unit_.cores[number].turn < core.turn ? 1 : 0; });
+    return group < launch_.groups() ? std::optional(group) : std::nullopt;
 }
 
 // The one that the core knows already, or the lowest: no more are in use than there are groups or cores.

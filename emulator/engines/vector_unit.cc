@@ -248,7 +248,9 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
         } else {
             port.group_saved(now);
         }
-        return distribute(now);
+        distribute(now);
+        if (ahead != nullptr && core.port == nullptr) ahead->drop_guess(core.number);
+        return;
     }
     // A group that ended when it was computed once more ends before it could be saved.
     const bool saves = port.saves() && !core.open && (ahead == nullptr || ahead->idle(core.number));
@@ -307,6 +309,7 @@ bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
                 go_in_order(core, InOrder::kShort);
             context.counters.add(ORR_CTR_VECTOR_AHEAD, quantum.instructions);
             core.port->computed_ahead(quantum.instructions);
+            guess_next(core);
             play(core, quantum, now);
             return true;
         case RunAhead::Next::kGoOn:
@@ -321,12 +324,21 @@ bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
     return false;
 }
 
-void VectorUnit::Impl::start_ahead(Core& core) {
+bool VectorUnit::Impl::may_start_ahead(const Core& core) const {
     // One group alone has nobody to be ahead of.
-    if (free.size() + 1 >= config.cores || debugger->attached() || core.core.is_ahead()) return;
-    if (!ahead->idle(core.number)) return;
-    if (std::ranges::any_of(ports, [](const Port& port) { return port.runs_in_order(); })) return;
-    ahead->start(core.number, core.core, core.cut);
+    if (free.size() + 1 >= config.cores || debugger->attached() || core.core.is_ahead()) return false;
+    return std::ranges::none_of(ports, [](const Port& port) { return port.runs_in_order(); });
+}
+
+void VectorUnit::Impl::start_ahead(Core& core) {
+    if (ahead->idle(core.number) && may_start_ahead(core)) ahead->start(core.number, core.core, core.cut);
+}
+
+void VectorUnit::Impl::guess_next(Core& core) {
+    if (!ahead->may_guess(core.number) || !may_start_ahead(core)) return;
+    // If others have groups, who can say whose comes next?
+    if (with_groups != core.port->bit()) return;
+    if (const auto group = core.port->guess(core)) ahead->guess(core.number, core.port->launch(), *group);
 }
 
 void VectorUnit::Impl::go_in_order(Core& core, InOrder cause) {

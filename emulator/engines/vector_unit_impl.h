@@ -72,6 +72,7 @@ class VectorUnit::Impl {
         // What its requests in flight let through.
         Resource vram_reads, host_reads;
         ModelTime taken = 0;     // when its port got it
+        std::uint64_t turn = 0;  // counts groups that were given to cores
         ModelTime expected = 0;  // how long the port was charged for it in advance
         Pass charge = 0;         // and how much
     };
@@ -88,6 +89,8 @@ class VectorUnit::Impl {
     // Threads may compute the core's group from here on, if they may compute all groups: what runs in order
     // does not say what it touches. The group is between two quanta.
     void start_ahead(Core& core);
+    // And the group that it will probably get behind the present one.
+    void guess_next(Core& core);
     // What was computed ahead and played stands in memory: before anything else looks at it.
     void join() {
         if (ahead != nullptr) ahead->join();
@@ -127,6 +130,7 @@ class VectorUnit::Impl {
     std::uint64_t with_groups =
         0;                     // a bit for each port that waits for cores, and for some that no longer do
     std::uint64_t serial = 0;  // of the last launch
+    std::uint64_t turns = 0;   // groups that were given to cores
     std::unique_ptr<KernelDebugger> debugger;
     struct Parked {
         orr_desc_kernel desc;
@@ -148,6 +152,7 @@ class VectorUnit::Impl {
 
     // Gives what the core computed ahead for its event; false: there is nothing, or not yet.
     bool play_ahead(Core& core, ModelTime now);
+    bool may_start_ahead(const Core& core) const;
     Port* choose(ModelTime now);
     Pass place_of(const Port& port, ModelTime now) const;
     void save(Core& core, ModelTime now);
@@ -205,6 +210,10 @@ class VectorUnit::Impl::Port final : public EnginePort {
     }
     Pass pass() const { return pass_; }
     void give_group(Core& core, ModelTime now);
+    // The new group that a core gets behind its present one if the port's cores end theirs in the order in
+    // which they began; nullopt: none, or guesses of this launch were wrong too often.
+    std::optional<std::uint64_t> guess(const Core& core) const;
+    const KernelLaunch& launch() const { return launch_; }
 
     // --- for its cores ---
     const orr_desc_kernel& kernel() const { return launch_.desc; }
@@ -265,6 +274,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool in_order_ = false;  // its groups are not computed ahead
     static constexpr unsigned kShortGroups = 4;
     unsigned short_groups_ = 0;
+    std::uint64_t right_guesses_ = 0, wrong_guesses_ = 0;
     KernelLaunch launch_;
     std::unique_ptr<LaunchCheck> check_;
     std::uint64_t next_group_ = 0;

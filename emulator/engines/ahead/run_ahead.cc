@@ -47,8 +47,16 @@ bool meet(const Stretch& changes, const Stretch& other) {
 RunAhead::RunAhead(unsigned threads, std::uint32_t cores, std::uint64_t quantum)
     : quantum_(quantum), hands_over_(threads != 0 && cores <= kHandOverCores) {
     const std::size_t frames = std::clamp(kFrames / cores, kLeastFrames, kMostFrames);
-    for (std::uint32_t i = 0; i < cores; ++i)
-        jobs_.push_back(std::make_unique<Job>(frames, std::max(kPages / cores, kLeastPages)));
+    const auto add = [&] {
+        all_.push_back(std::make_unique<Job>(frames, std::max(kPages / cores, kLeastPages)));
+        return all_.back().get();
+    };
+    for (std::uint32_t i = 0; i < cores; ++i) {
+        Job* const job = jobs_.emplace_back(add());
+        if (!hands_over_) continue;
+        job->twin = add();
+        job->twin->twin = job;
+    }
     // Signals are for the threads that expect them.
     sigset_t all, before;
     sigfillset(&all);
@@ -80,7 +88,10 @@ bool RunAhead::idle(std::uint32_t number) const {
 }
 
 void RunAhead::start(std::uint32_t number, VectorCore& core, std::uint64_t cut) {
-    Job& job = *jobs_[number];
+    start(*jobs_[number], core, cut);
+}
+
+void RunAhead::start(Job& job, VectorCore& core, std::uint64_t cut) {
     job.core = &core;
     job.cut = cut;
     ++at_work_;
@@ -94,9 +105,9 @@ void RunAhead::post(Job& job) {
     job.end = End::kOpen;
     job.played = 0;
     // What is not written back yet has not been done before.
-    job.since = serial_;
+    job.since = job.own_since = serial_;
     if (writing_ != 0) {
-        for (const auto& other : jobs_)
+        for (const auto& other : all_)
             if (other->writes) job.since = std::min(job.since, other->write_serial);
     }
     posted_.fetch_add(1);
@@ -126,9 +137,8 @@ void RunAhead::give(Job& job) {
 void RunAhead::compute(Job& job) {
     if (!job.begun) {
         // Its core goes on from what it has written.
-        while (job.write.load(std::memory_order_acquire) != Write::kNone) {
-            if (!try_write(job)) job.write.wait(Write::kRunning, std::memory_order_acquire);
-        }
+        write_first(job);
+        if (job.twin != nullptr) write_first(*job.twin);
         job.core->begin_ahead(job.mark, job.stretch);
         job.begun = true;
     }
@@ -155,17 +165,17 @@ void RunAhead::work() {
                 std::this_thread::yield();
             if (posted_.load(std::memory_order_relaxed) == 0 || pause_.load()) {
                 if (to_write_.load(std::memory_order_relaxed) == 0) continue;
-                for (const auto& job : jobs_)
+                for (const auto& job : all_)
                     if (try_write(*job)) look = 0;
                 continue;
             }
-            for (const auto& job : jobs_) {
+            for (const auto& job : all_) {
                 if (!take(*job)) continue;
                 look = 0;
                 job->by_card = false;
                 do {
                     compute(*job);
-                } while (job->end == End::kOpen && !pause_.load());
+                } while (job->end == End::kOpen && !pause_.load() && !job->dropped.load());
                 give(*job);
                 if (pause_.load()) break;
             }
@@ -180,8 +190,10 @@ void RunAhead::work() {
 
 void RunAhead::help(Job& job) {
     if (own_ == nullptr && take(job)) own_ = &job;
-    for (auto other = jobs_.begin(); own_ == nullptr && other != jobs_.end(); ++other)
-        if (take(**other)) own_ = other->get();
+    for (const bool guessed : {false, true}) {
+        for (auto other = all_.begin(); own_ == nullptr && other != all_.end(); ++other)
+            if ((*other)->guessed == guessed && take(**other)) own_ = other->get();
+    }
     if (own_ != nullptr) {
         own_->by_card = true;
         compute(*own_);
@@ -237,14 +249,14 @@ RunAhead::Next RunAhead::next(std::uint32_t number, Quantum& quantum) {
 bool RunAhead::meets_others(std::uint32_t number) const {
     const Job& job = *jobs_[number];
     for (const Done& done : done_) {
-        if (done.serial < job.since || done.core == number) continue;
+        if (done.serial < (done.core == number ? job.own_since : job.since)) continue;
         const TouchedPage* const mine = job.stretch.find(done.page.host);
         if (mine == nullptr) continue;
         if (TouchedPage::conflict(*mine, mine->small, done.page, &done.small) ||
             conflict(job.stretch.posted(), done.posted))
             return true;
     }
-    for (const auto& other : jobs_) {
+    for (const auto& other : all_) {
         if (other.get() == &job || !other->in_play || other->state.load() == State::kNone) continue;
         if (meet(job.stretch, other->stretch) || meet(other->stretch, job.stretch)) return true;
         if (conflict(job.stretch.posted(), other->stretch.posted())) return true;
@@ -254,7 +266,7 @@ bool RunAhead::meets_others(std::uint32_t number) const {
 
 void RunAhead::commit(std::uint32_t number) {
     Job& job = *jobs_[number];
-    job.core->end_ahead();
+    if (!has_guess(number)) job.core->end_ahead();
     if (job.writes) finish_write(job);
     job.state.store(State::kNone, std::memory_order_relaxed);
     --at_work_;
@@ -283,7 +295,7 @@ void RunAhead::commit(std::uint32_t number) {
 // What was done before all that are not compared yet.
 void RunAhead::forget_done() {
     std::uint64_t oldest = serial_;
-    for (const auto& job : jobs_) {
+    for (const auto& job : all_) {
         if (job->state.load(std::memory_order_relaxed) != State::kNone && !job->in_play)
             oldest = std::min(oldest, job->since);
         // A stretch that is posted meanwhile may read what stood there before.
@@ -293,6 +305,12 @@ void RunAhead::forget_done() {
     const auto first = std::ranges::find_if(done_, [&](const Done& done) { return done.serial >= oldest; });
     // Not one by one, as the others have to be moved.
     if (first - done_.begin() >= done_.end() - first) done_.erase(done_.begin(), first);
+}
+
+void RunAhead::write_first(Job& job) {
+    while (job.write.load(std::memory_order_acquire) != Write::kNone) {
+        if (!try_write(job)) job.write.wait(Write::kRunning, std::memory_order_acquire);
+    }
 }
 
 // False: nobody has asked, or somebody else does it.
@@ -308,15 +326,13 @@ bool RunAhead::try_write(Job& job) {
 }
 
 void RunAhead::finish_write(Job& job) {
-    while (job.write.load(std::memory_order_acquire) != Write::kNone) {
-        if (!try_write(job)) job.write.wait(Write::kRunning, std::memory_order_acquire);
-    }
+    write_first(job);
     job.writes = false;
     --writing_;
 }
 
 void RunAhead::join() {
-    for (auto job = jobs_.begin(); writing_ != 0; ++job)
+    for (auto job = all_.begin(); writing_ != 0; ++job)
         if ((*job)->writes) finish_write(**job);
 }
 
@@ -325,23 +341,81 @@ void RunAhead::settle() {
     if (at_work_ == 0) return;
     pause_.store(true);
     if (own_ != nullptr) give(*std::exchange(own_, nullptr));
-    for (const auto& job : jobs_) {
-        for (;;) {
-            const State state = job->state.load(std::memory_order_acquire);
-            if (state == State::kRunning) {
-                job->state.wait(State::kRunning, std::memory_order_acquire);
-            } else if (state != State::kPosted || take(*job)) {
-                break;
-            }
-        }
-    }
-    for (const auto& job : jobs_) {
+    for (const auto& job : all_)
+        take_away(*job);
+    for (const auto& job : all_)
+        if (job->guessed) undo_guess(*job);
+    for (const auto& job : all_) {
         if (job->state.load(std::memory_order_relaxed) != State::kNone) go_back(*job);
         job->state.store(State::kNone, std::memory_order_relaxed);
     }
     at_work_ = 0;
     done_.clear();
     pause_.store(false);
+}
+
+void RunAhead::take_away(Job& job) {
+    for (;;) {
+        const State state = job.state.load(std::memory_order_acquire);
+        if (state == State::kRunning) {
+            job.state.wait(State::kRunning, std::memory_order_acquire);
+        } else if (state != State::kPosted || take(job)) {
+            return;
+        }
+    }
+}
+
+bool RunAhead::may_guess(std::uint32_t number) const {
+    const Job& job = *jobs_[number];
+    return job.twin != nullptr && job.in_play && job.state.load(std::memory_order_relaxed) == State::kReady &&
+           job.played == 1 && job.end == End::kGroup && job.quanta.back().end == Quantum::End::kGroupDone &&
+           !has_guess(number);
+}
+
+void RunAhead::guess(std::uint32_t number, const KernelLaunch& launch, std::uint64_t group) {
+    Job& job = *jobs_[number]->twin;
+    VectorCore& core = *jobs_[number]->core;
+    if (!core.begin_next(job.before, launch, group)) return;
+    job.guessed = true;
+    job.launch = launch.serial;
+    job.group = group;
+    job.all_quanta = 0;
+    start(job, core, 0);
+}
+
+bool RunAhead::has_guess(std::uint32_t number) const {
+    const Job* const next = jobs_[number]->twin;
+    return next != nullptr && next->guessed;
+}
+
+bool RunAhead::confirm(std::uint32_t number, const KernelLaunch& launch, std::uint64_t group,
+                       std::uint32_t place) {
+    if (!has_guess(number)) return false;
+    Job& next = *jobs_[number]->twin;
+    if (next.launch != launch.serial || next.group != group || next.core->place() != place) {
+        drop_guess(number);
+        return false;
+    }
+    next.guessed = false;
+    jobs_[number] = &next;
+    return true;
+}
+
+void RunAhead::drop_guess(std::uint32_t number) {
+    if (!has_guess(number)) return;
+    Job& job = *jobs_[number]->twin;
+    job.dropped.store(true);
+    if (own_ == &job) give(*std::exchange(own_, nullptr));
+    take_away(job);
+    job.dropped.store(false);
+    undo_guess(job);
+    --at_work_;
+}
+
+void RunAhead::undo_guess(Job& job) {
+    job.core->leave_next(job.before, job.begun ? &job.stretch : nullptr);
+    job.guessed = false;
+    job.state.store(State::kNone, std::memory_order_relaxed);
 }
 
 void RunAhead::go_back(Job& job) {

@@ -41,6 +41,17 @@ class RunAhead {
     // The group that it was at last took so few quanta that its handing over costs more.
     bool was_short(std::uint32_t number) const { return jobs_[number]->all_quanta <= kFewQuanta; }
 
+    // The core's group is computed to its end and its first quanta are played, so that a thread could begin
+    // the next one.
+    bool may_guess(std::uint32_t number) const;
+    // The core will probably get this group of the launch next, at the place that it has.
+    void guess(std::uint32_t number, const KernelLaunch& launch, std::uint64_t group);
+    bool has_guess(std::uint32_t number) const;
+    // Before the core gets a group. True: it is the one that was guessed, which the core has from here on. If
+    // not, what was guessed is forgotten.
+    bool confirm(std::uint32_t number, const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
+    void drop_guess(std::uint32_t number);
+
     enum class Next : std::uint8_t {
         kNone,   // the core computes, as ever
         kPlay,   // the quantum is computed
@@ -74,6 +85,11 @@ class RunAhead {
         Job(std::size_t frames, std::size_t pages) : stretch(frames, pages) {}
         std::atomic<State> state = State::kNone;
         VectorCore* core = nullptr;
+        Job* twin = nullptr;      // of the core's group and of its next one; nullptr: none is guessed
+        bool guessed = false;     // of a group that the core has not got yet
+        VectorCore::Mark before;  // where the core was then
+        std::uint64_t launch = 0, group = 0;  // guessed
+        std::atomic<bool> dropped = false;    // whoever computes it is to give it back
         bool begun = false;
         bool in_play = false;  // it was compared, and its first quantum played
         VectorCore::Mark mark;
@@ -85,6 +101,7 @@ class RunAhead {
         std::uint64_t all_quanta = 0;  // of the group that were played
         std::uint64_t cut = 0;         // cycles of quanta that were full, and are one with the next
         std::uint64_t since = 0;       // what was done before has nothing to do with it
+        std::uint64_t own_since = 0;   // nor has what its own core did before
         bool odd = false;              // `open` was played otherwise when it was computed again
         bool by_card = false;          // the card's thread computed the last of it
         // What the last stretch that was played has changed, unless that has been written back at once: the
@@ -103,6 +120,7 @@ class RunAhead {
         std::vector<Posted> posted;      // there
     };
 
+    void start(Job& job, VectorCore& core, std::uint64_t cut);
     void post(Job& job);
     // One go; the job is this thread's.
     void compute(Job& job);
@@ -113,17 +131,22 @@ class RunAhead {
     void help(Job& job);
     bool meets_others(std::uint32_t number) const;
     void commit(std::uint32_t number);
+    void write_first(Job& job);
     bool try_write(Job& job);
     void finish_write(Job& job);
     void forget_done();
+    // Nobody else has it from here on.
+    void take_away(Job& job);
+    static void undo_guess(Job& job);
     void go_back(Job& job);
     void work();
 
     std::uint64_t quantum_;
     bool hands_over_;
-    std::vector<std::unique_ptr<Job>> jobs_;  // by core
-    std::atomic<std::size_t> at_work_ = 0;    // jobs that are not kNone
-    Job* own_ = nullptr;                      // that the card's thread computes, between two goes
+    std::vector<std::unique_ptr<Job>> all_;
+    std::vector<Job*> jobs_;                // of the group that a core has, by core
+    std::atomic<std::size_t> at_work_ = 0;  // jobs that are not kNone
+    Job* own_ = nullptr;                    // that the card's thread computes, between two goes
     std::uint64_t serial_ = 0;
     std::size_t writing_ = 0;                  // jobs that `writes`
     std::atomic<std::uint32_t> to_write_ = 0;  // of these: nobody has begun
