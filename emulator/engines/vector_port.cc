@@ -12,6 +12,8 @@ namespace {
 // Of work (Hart::allow): 0.1 s of the host's time; told if it is more than the cycles, which is some fifty
 // times what they should take.
 constexpr std::uint64_t kTellFrom = 2'000'000;
+// So many guesses of a launch may be wrong, beside one for four that were right.
+constexpr std::uint64_t kWrongGuesses = 16;
 
 }  // namespace
 
@@ -35,7 +37,6 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     saved_bytes_ = unsaved_ = 0;
     lookups_ = work_ = cycles_ = 0;
     short_groups_ = 0;
-    right_guesses_ = wrong_guesses_ = 0;
     in_order_ = true;
     told_ = false;
     account_ = {};
@@ -238,7 +239,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
         const std::uint32_t place = take_place(core.core.place());
         const bool guessed = unit_.ahead != nullptr && unit_.ahead->has_guess(core.number);
         const bool right = guessed && unit_.ahead->confirm(core.number, launch_, group, place);
-        if (guessed) ++(right ? right_guesses_ : wrong_guesses_);
+        if (guessed) ++(right ? account_.right_guesses : account_.wrong_guesses);
         if (!right) core.core.take(launch_, group, place);
     }
     core.port = this;
@@ -267,7 +268,8 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
 }
 
 std::optional<std::uint64_t> VectorUnit::Impl::Port::guess(const Core& core) const {
-    if (!shares() || !pending_.empty() || wrong_guesses_ > right_guesses_ / 4 + 16) return std::nullopt;
+    if (!shares() || !pending_.empty() || account_.wrong_guesses > account_.right_guesses / 4 + kWrongGuesses)
+        return std::nullopt;
     std::uint64_t group = next_group_;
     cores_.for_each([&](std::uint32_t number) { group += unit_.cores[number].turn < core.turn ? 1 : 0; });
     return group < launch_.groups() ? std::optional(group) : std::nullopt;

@@ -338,6 +338,12 @@ void VectorUnit::Impl::guess_next(Core& core) {
     if (!ahead->may_guess(core.number) || !may_start_ahead(core)) return;
     // If others have groups, who can say whose comes next?
     if (with_groups != core.port->bit()) return;
+    // Cores that begin their groups together, and so end them together, have work for all threads then.
+    const auto together = std::ranges::count_if(cores, [&](const Core& other) {
+        const ModelTime first = std::min(core.taken, other.taken), last = std::max(core.taken, other.taken);
+        return other.port == core.port && last - first <= config.group_ps;
+    });
+    if (std::cmp_greater(together, config.threads)) return;
     if (const auto group = core.port->guess(core)) ahead->guess(core.number, core.port->launch(), *group);
 }
 

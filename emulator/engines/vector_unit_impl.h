@@ -274,7 +274,6 @@ class VectorUnit::Impl::Port final : public EnginePort {
     bool in_order_ = false;  // its groups are not computed ahead
     static constexpr unsigned kShortGroups = 4;
     unsigned short_groups_ = 0;
-    std::uint64_t right_guesses_ = 0, wrong_guesses_ = 0;
     KernelLaunch launch_;
     std::unique_ptr<LaunchCheck> check_;
     std::uint64_t next_group_ = 0;

@@ -27,6 +27,8 @@ struct LaunchAccount {
     ModelTime start_ps = 0, end_ps = 0;
     std::uint64_t instructions = 0;
     std::uint64_t ahead = 0;  // of them: computed ahead of their time, on any thread
+    // Of the groups that were begun before a core got them: those that it got, and those that it did not.
+    std::uint64_t right_guesses = 0, wrong_guesses = 0;
     InOrder cause = InOrder::kNever;
     std::uint64_t group = 0, pc = 0;  // with which it began
 };
