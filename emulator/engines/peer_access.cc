@@ -73,6 +73,7 @@ void PeerAccess::begin_step(std::uint64_t step) {
 }
 
 PeerAccess::Got PeerAccess::load(std::uint64_t step, std::uint64_t va, unsigned size, std::uint64_t& value) {
+    used_ = true;
     if (step != step_) begin_step(step);
     const Piece* piece = find(va);
     if (piece == nullptr && !ahead_.empty()) {
@@ -111,6 +112,7 @@ bool PeerAccess::foresee(std::uint64_t va, std::uint64_t bytes, bool row) {
 
 PeerAccess::Got PeerAccess::atomic(std::uint64_t step, std::uint64_t va, const LinkAtomic& what,
                                    std::uint64_t& old) {
+    used_ = true;
     drop_ahead();
     if (!atomic_ || !atomic_->here || atomic_->step != step || atomic_->va != va || atomic_->what != what) {
         atomic_ = Atomic{.step = step, .va = va, .what = what};
@@ -127,6 +129,7 @@ PeerAccess::Got PeerAccess::atomic(std::uint64_t step, std::uint64_t va, const L
 }
 
 void PeerAccess::store(std::uint64_t va, unsigned size, std::uint64_t value, std::uint64_t pc) {
+    used_ = true;
     drop_ahead();
     const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
     const bool goes_on =
@@ -448,6 +451,7 @@ void PeerAccess::wake() {
 }
 
 void PeerAccess::forget() {
+    used_ = false;
     if (parked_ != nullptr) parked_->forget(event_);
     for (const Piece& piece : pieces_)
         if (piece.tag != 0) piece.link->abandon(piece.tag);

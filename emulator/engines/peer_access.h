@@ -65,6 +65,8 @@ class PeerAccess final : private Asker {
     // whose instruction the core has not come to again.
     bool may_leave() const { return stores_.empty() && !owes(); }
     bool owes() const { return atomic_ && atomic_->sent; }
+    // Since forget(), which then has nothing to do.
+    bool unused() const { return !used_; }
     // Its group ends here or goes on elsewhere: no answer comes any more.
     void forget();
     // The core's event comes now, if it was to come for an answer or for room.
@@ -135,6 +137,7 @@ class PeerAccess final : private Asker {
 
     EngineContext& context_;
     Event& event_;
+    bool used_ = false;
     std::uint64_t step_ = 0;  // of the instruction that wants the pieces
     std::vector<Piece> pieces_;
     bool took_ahead_ = false;     // some of them came ahead

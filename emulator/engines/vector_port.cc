@@ -228,6 +228,7 @@ void VectorUnit::Impl::Port::set_weight(std::uint32_t weight) {
 void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     if (unit_.ahead != nullptr) unit_.ahead->forget(core.number);
     std::uint64_t load = 0;
+    bool right = false;  // a thread may be computing the group
     if (!pending_.empty()) {
         const SavedGroup& saved = pending_.front();
         load = saved.bytes();
@@ -238,7 +239,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
         const std::uint64_t group = next_group_++;
         const std::uint32_t place = take_place(core.core.place());
         const bool guessed = unit_.ahead != nullptr && unit_.ahead->has_guess(core.number);
-        const bool right = guessed && unit_.ahead->confirm(core.number, launch_, group, place);
+        right = guessed && unit_.ahead->confirm(core.number, launch_, group, place);
         if (guessed) ++(right ? account_.right_guesses : account_.wrong_guesses);
         if (!right) core.core.take(launch_, group, place);
     }
@@ -251,7 +252,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.carried = 0;
     core.cut = 0;
     core.answered = 0;
-    core.peers.forget();
+    if (!right) core.peers.forget();
     core.asked = kNever;
     // What was in flight for a group that was aborted holds nobody up.
     core.vram_reads.reset();

@@ -336,6 +336,8 @@ void VectorUnit::Impl::start_ahead(Core& core) {
 
 void VectorUnit::Impl::guess_next(Core& core) {
     if (!ahead->may_guess(core.number) || !may_start_ahead(core)) return;
+    // A guessed group finds nothing of what the present one had for other cards.
+    if (!core.peers.unused()) return;
     // If others have groups, who can say whose comes next?
     if (with_groups != core.port->bit()) return;
     // Cores that begin their groups together, and so end them together, have work for all threads then.
