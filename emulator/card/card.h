@@ -185,6 +185,7 @@ class Card final : private SocEffects {
     void set_route(const Command& command);
     void grant(const Command& command);
     void barrier(const Command& command);
+    void multicast(const Command& command);
     bool poll_links();
     void publish_reach(unsigned port);
     std::expected<void, std::string> build_lockstep();

@@ -98,6 +98,9 @@ void Card::carry_out(const Command& command) {
         case Command::Kind::kBarrier:
             barrier(command);
             break;
+        case Command::Kind::kMulticast:
+            multicast(command);
+            break;
         case Command::Kind::kBusMaster:
             quiesce();
             host_.set_enabled(command.number != 0);
@@ -241,6 +244,8 @@ void Card::reset() {
         link.resets.store(0, std::memory_order_relaxed);
         link.control.store(0, std::memory_order_relaxed);
     }
+    file_.multicasts_done.store(0, std::memory_order_relaxed);
+    file_.multicast_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
     file_.notes_sent.store(0, std::memory_order_relaxed);
     file_.note_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
     file_.irq_status.store(0, std::memory_order_relaxed);
@@ -344,6 +349,21 @@ void Card::barrier(const Command& command) {
     }
     file_.barrier_fault.store(fault, std::memory_order_relaxed);
     file_.barriers_done.fetch_add(1, std::memory_order_release);
+}
+
+void Card::multicast(const Command& command) {
+    std::uint32_t fault = ORR_FAULT_PERMISSION;
+    const bool good = command.number != 0 && command.number < ORR_NODES && command.a < ORR_NODES &&
+                      command.b % ORR_PAGE_SIZE == 0 && (command.a != 0 || command.b == 0);
+    if (good) {
+        // A route that is on hold has a port all the same.
+        const unsigned port = peers_.port_of(command.number);
+        LinkPort* link = port < links_.size() ? links_[port].get() : nullptr;
+        const auto node = static_cast<std::uint32_t>(command.a);
+        fault = link != nullptr ? link->member(command.number, node, command.b) : ORR_FAULT_NO_ROUTE;
+    }
+    file_.multicast_fault.store(fault, std::memory_order_relaxed);
+    file_.multicasts_done.fetch_add(1, std::memory_order_release);
 }
 
 void Card::grant(const Command& command) {

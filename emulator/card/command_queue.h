@@ -27,6 +27,7 @@ struct Command {
         kGrant,       // number: port | node << 16, a: base, b: size, c: command word | rights, d: key
         kNote,        // number: port, note
         kBarrier,     // number: command word, a: member, b: release, c: word, d: key
+        kMulticast,   // number: of the multicast, a: node, b: base
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

@@ -55,6 +55,8 @@ struct RegisterFile {
     std::atomic<std::uint64_t> barrier_states{0};
     std::atomic<std::uint32_t> barrier_fault{ORR_FAULT_NONE};
     std::atomic<std::uint32_t> barriers_done{0};
+    std::atomic<std::uint32_t> multicast_fault{ORR_FAULT_NONE};
+    std::atomic<std::uint32_t> multicasts_done{0};
     std::atomic<std::uint32_t> notes_sent{0};
     std::atomic<std::uint32_t> note_fault{ORR_FAULT_NONE};
     std::array<std::atomic<std::uint32_t>, ORR_NODES> routes{};  // as ORR_R_ROUTE shows them

@@ -152,6 +152,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
     if (is_route(offset)) return "only the host's own writes change it";
     switch (offset & ~std::uint64_t{3}) {
         case ORR_R_BARRIER_DONE:
+        case ORR_R_MULTICAST_DONE:
             return "all commands that were written are done";
         case ORR_R_RESET_COUNT:
             return "all resets that were written are done";
@@ -167,6 +168,9 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_BARRIER_RELEASE + 4:
         case ORR_R_BARRIER_WORD:
         case ORR_R_BARRIER_WORD + 4:
+        case ORR_R_MULTICAST_MEMBER:
+        case ORR_R_MULTICAST_BASE:
+        case ORR_R_MULTICAST_BASE + 4:
         case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
@@ -269,6 +273,9 @@ bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const 
         case ORR_R_BARRIER_WORD:
             value = barrier_.word;
             return true;
+        case ORR_R_MULTICAST_BASE:
+            value = multicast_.base;
+            return true;
         case ORR_R_BARRIER_STATES:
             value = file.barrier_states.load(std::memory_order_acquire);
             return true;
@@ -310,6 +317,18 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_BARRIER_FAULT:
             value = file.barrier_fault.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_MULTICAST:
+            value = ORR_MULTICASTS | ORR_MULTICAST_MEMBERS << 16;
+            return true;
+        case ORR_R_MULTICAST_MEMBER:
+            value = multicast_.member;
+            return true;
+        case ORR_R_MULTICAST_DONE:
+            value = file.multicasts_done.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_MULTICAST_FAULT:
+            value = file.multicast_fault.load(std::memory_order_acquire);
             return true;
         case ORR_R_NOTE_SENT:
             value = file.notes_sent.load(std::memory_order_acquire);
@@ -554,6 +573,8 @@ std::uint64_t* HostRegisters::wide_storage(std::uint64_t offset) {
             return &barrier_.release;
         case ORR_R_BARRIER_WORD:
             return &barrier_.word;
+        case ORR_R_MULTICAST_BASE:
+            return &multicast_.base;
         default:
             return nullptr;
     }
@@ -592,6 +613,15 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
                         .b = barrier_.release,
                         .c = barrier_.word,
                         .d = barrier_.key});
+            return true;
+        case ORR_R_MULTICAST_MEMBER:
+            multicast_.member = value;
+            return true;
+        case ORR_R_MULTICAST_CMD:
+            card_.post({.kind = Command::Kind::kMulticast,
+                        .number = value,
+                        .a = multicast_.member,
+                        .b = multicast_.base});
             return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;
@@ -688,6 +718,7 @@ void HostRegisters::clear() {
     boot_image_ = boot_arg_ = 0;
     boot_size_ = 0;
     barrier_ = {};
+    multicast_ = {};
     grants_ = {};
     note_ = {};
     card_.notes().clear();

@@ -68,6 +68,11 @@ class HostRegisters {
         std::uint64_t key = 0, release = 0, word = 0;
     };
     Barrier barrier_;
+    struct Multicast {
+        std::uint32_t member = 0;
+        std::uint64_t base = 0;
+    };
+    Multicast multicast_;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};
     std::array<std::uint32_t, ORR_NOTE_BYTES / 4> note_{};
 };

@@ -48,6 +48,8 @@ void Forwarder::close() {
     events_.cancel(due_);
     end_turn();
     paces_.clear();
+    copied_ = 0;
+    all_through_ = 0;
     drain_to_ = 0;
     end_drains();
 }
@@ -83,6 +85,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
     reader_.needs_time(false);
     ModelTime time_on_wire = 0;
     unsigned done = 0;
+    bool some = false;  // of the last
     for (;; ++done) {
         const std::uint64_t produced = reader_.produced();
         if (produced == reader_.taken()) {
@@ -107,7 +110,9 @@ std::expected<bool, std::string> Forwarder::run_called() {
             goes.arrival_ps = latest;
             goes.head_ps = std::min(goes.head_ps, latest);
         }
+        const std::uint32_t copied = copied_;
         if (!pass(goes)) {
+            some = copied_ != copied;
             reader_.needs_time(true);
             break;
         }
@@ -116,7 +121,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
     }
     if (waits_at_ == nullptr) end_turn();
     end_drains();
-    return done > 0;
+    return done > 0 || some;
 }
 
 ModelTime Forwarder::next_of(std::uint32_t node) const {
@@ -130,24 +135,49 @@ void Forwarder::set_pace(std::uint32_t node, ModelTime through) {
     if (through > switching_) paces_.push_back({node, through - switching_});
 }
 
-bool Forwarder::pass(const Message& message) {
-    LinkPort* const onward = hooks_.onward(message.destination);
-    const bool comes_here = hooks_.comes_here(message.source);
-    Passed passed;
-    // Never back to where it came from.
-    if (comes_here && message.op != kOpNote && onward != nullptr && message.hops < kMostHops &&
-        !hooks_.comes_here(message.destination) && (!hooks_.may_pass || hooks_.may_pass(message)))
-        passed = onward->pass({.message = message, .from = reader_.channel(), .by = due_});
-    if (passed.what == Passed::kNoRoom) {
-        waits_at_ = onward;
-        onward->wait_to_pass(message, due_);
-        return false;
-    }
+void Forwarder::count_arrival(const Message& message) {
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
     const std::uint64_t bytes = wire_bytes_of(message);
     counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
     counts_.rx_messages.add();
     counts_.rx_bytes.add(bytes);
+}
+
+void Forwarder::count_loss(const Message& message, Status status) {
+    const bool comes_here = hooks_.comes_here(message.source);
+    if (comes_here && hooks_.lost) hooks_.lost(message);
+    counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
+    if (comes_here) hooks_.cannot(message, status);
+}
+
+Passed Forwarder::give(const Message& message, LinkPort* onward) {
+    // Never back to where it came from.
+    if (!hooks_.comes_here(message.source) || message.op == kOpNote || onward == nullptr ||
+        message.hops >= kMostHops || hooks_.comes_here(message.destination) ||
+        (hooks_.may_pass && !hooks_.may_pass(message)))
+        return {};
+    return onward->pass({.message = message, .from = reader_.channel(), .by = due_});
+}
+
+void Forwarder::wait_at(LinkPort* onward, const Message& message) {
+    waits_at_ = onward;
+    onward->wait_to_pass(message, due_);
+}
+
+bool Forwarder::pass(const Message& message) {
+    if (message.op == kOpMember) {
+        take_member(message);
+        return true;
+    }
+    const Multicast* const all = hooks_.multicast ? hooks_.multicast(message.destination) : nullptr;
+    if (all != nullptr && is_for_all(message)) return pass_to_all(message, *all);
+    LinkPort* const onward = all != nullptr ? nullptr : hooks_.onward(message.destination);
+    const Passed passed = give(message, onward);
+    if (passed.what == Passed::kNoRoom) {
+        wait_at(onward, message);
+        return false;
+    }
+    count_arrival(message);
     if (passed.what == Passed::kGone) {
         counters_.add(ORR_CTR_LINK_FORWARDED);
         set_pace(message.source, passed.through);
@@ -155,10 +185,45 @@ bool Forwarder::pass(const Message& message) {
         turn_lane_ = onward->lane_of(message);
         served_.push_back(message.source);
     } else {
-        if (comes_here && hooks_.lost) hooks_.lost(message);
-        counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
-        if (comes_here) hooks_.cannot(message, onward == nullptr ? kNoRoute : kAnswerLost);
+        count_loss(message, onward == nullptr ? kNoRoute : kAnswerLost);
     }
+    return true;
+}
+
+// It goes no further than here.
+void Forwarder::take_member(const Message& message) {
+    count_arrival(message);
+    if (!hooks_.comes_here(message.source))
+        counters_.add(ORR_CTR_LINK_DENIED);
+    else if (!hooks_.member || !hooks_.member(message))
+        counters_.add(ORR_CTR_LINK_DROPPED);
+}
+
+bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
+    bool waits = false;
+    for (unsigned n = 0; n < all.members.size(); ++n) {
+        if ((copied_ >> n & 1) != 0) continue;
+        const Message copy = all.copy(message, n);
+        LinkPort* const onward = hooks_.onward(copy.destination);
+        const Passed passed = all.takes(message) ? give(copy, onward) : Passed{};
+        if (passed.what == Passed::kNoRoom) {
+            // At one port at a time: what waits is one event, and tries all again.
+            if (!std::exchange(waits, true)) wait_at(onward, copy);
+            continue;
+        }
+        copied_ |= std::uint32_t{1} << n;
+        if (passed.what == Passed::kGone) {
+            counters_.add(ORR_CTR_LINK_FORWARDED);
+            all_through_ = std::max(all_through_, passed.through);
+            onward->end_turn(onward->lane_of(copy), due_);
+        } else {
+            count_loss(copy, kAnswerLost);
+        }
+    }
+    if (waits) return false;
+    count_arrival(message);
+    set_pace(message.source, std::exchange(all_through_, 0));
+    copied_ = 0;
     return true;
 }
 

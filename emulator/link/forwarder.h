@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulator/api/model_time.h"
+#include "emulator/link/multicast.h"
 #include "emulator/link/reader.h"
 #include "emulator/link/wire.h"
 #include "emulator/probes/counters.h"
@@ -49,6 +50,8 @@ class Forwarder {
         // As LinkHooks have them.
         std::function<bool(const Message&)> may_pass;
         std::function<void(const Message&)> lost;
+        std::function<const Multicast*(std::uint32_t number)> multicast;
+        std::function<bool(const Message&)> member;
         // So many of the drains are done.
         std::function<void(std::uint32_t)> drained;
         // That one goes no further.
@@ -85,6 +88,15 @@ class Forwarder {
     std::expected<bool, std::string> run_called();
     // False: it waits for room, and everything behind it.
     bool pass(const Message& message);
+    // To each member, as one message for it alone. One whose port has no room holds back what is behind the
+    // message, and no other member.
+    bool pass_to_all(const Message& message, const Multicast& all);
+    void take_member(const Message& message);
+    // One message to one node.
+    Passed give(const Message& message, LinkPort* onward);
+    void wait_at(LinkPort* onward, const Message& message);
+    void count_arrival(const Message& message);
+    void count_loss(const Message& message, Status status);
     // It belongs to the turn that this one has at a port.
     bool is_in_turn(const Message& message) const;
     void end_turn();
@@ -109,6 +121,8 @@ class Forwarder {
     };
     std::vector<Pace> paces_;
     LinkPort* waits_at_ = nullptr;
+    std::uint32_t copied_ = 0;   // members that have the first message already, a bit each
+    ModelTime all_through_ = 0;  // when the last of these copies has left
     // Where senders wait for room one turn has a message of each node.
     LinkPort* turn_at_ = nullptr;
     unsigned turn_lane_ = 0;

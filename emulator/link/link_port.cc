@@ -217,6 +217,9 @@ std::uint32_t LinkPort::signal(std::uint32_t node, std::uint64_t offset, std::ui
 std::uint32_t LinkPort::note(std::span<const std::byte> data) {
     return impl_->note(data);
 }
+std::uint32_t LinkPort::member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base) {
+    return impl_->member(multicast, node, base);
+}
 std::uint32_t LinkPort::post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) {
     return impl_->post(node, offset, data);
 }

@@ -29,6 +29,7 @@ namespace orrery::emu {
 
 namespace link {
 struct Message;
+struct Multicast;
 struct Passed;
 struct Passing;
 struct Reach;
@@ -90,6 +91,10 @@ struct LinkHooks {
     std::function<bool(const link::Message&)> may_pass;
     // What came here by its sender's port was not passed on, and is lost. May be empty.
     std::function<void(const link::Message&)> lost;
+    // Of a switch: what that number stands for in what the peer sends; nullptr: for a node. And what a
+    // message does to it (kOpMember); false: nothing. Empty: it copies nothing for its peer.
+    std::function<const link::Multicast*(std::uint32_t number)> multicast;
+    std::function<bool(const link::Message&)> member;
     // What the peer shows has changed: its node, reach(), drains_wanted(). May be empty.
     std::function<void(std::uint32_t port)> peer_shows;
     // So many drain()s are done. May be empty.
@@ -189,6 +194,11 @@ class LinkPort final : public PeerPort {
 
     // ORR_R_NOTE_SEND: ORR_FAULT_*.
     std::uint32_t note(std::span<const std::byte> data);
+
+    // Of a port to a switch: what is for the number `multicast` from here on goes to that node, too, with
+    // `base` added to its offset, and in the epoch that this card has for it; node 0: to nobody any more.
+    // ORR_FAULT_*: _NO_ROUTE (no switch is there, or not forwards()), _PEER_BUSY (no room), _PEER_DOWN.
+    std::uint32_t member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base);
 
     // Pulls the cable: the link goes down, what is on the wire still arrives, and the port finds no peer
     // until the cable is plugged in again. Errors: the socket cannot be made.

@@ -82,6 +82,8 @@ link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
             .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
             .may_pass = hooks_.may_pass,
             .lost = hooks_.lost,
+            .multicast = requests ? hooks_.multicast : nullptr,
+            .member = requests ? hooks_.member : nullptr,
             .drained =
                 [this, requests](std::uint32_t drains) {
                     if (requests && hooks_.drained) hooks_.drained(config_.port, drains);

@@ -8,6 +8,7 @@
 
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/link.h>
+#include <orrery/hw/mmu.h>
 
 #include "emulator/link/frame.h"
 #include "emulator/time/event_queue.h"
@@ -71,6 +72,14 @@ const char* Reader::judge_op(const Message& message) const {
             if (message.offset >= ORR_BARRIER_SLOTS) return "a barrier's word is for no slot";
             if (((message.value & ORR_SEM_FAILED) != 0) != (message.op == kOpLeave))
                 return "a barrier's word is none of its operation's";
+            return nullptr;
+        case kOpMember:
+            if (message.bytes != 0 || message.payload_at != 0) return "a multicast's member has a payload";
+            if (message.hops != 0 || message.key != 0) return "a multicast's member has a reserved field set";
+            if (message.offset % ORR_PAGE_SIZE != 0) return "a multicast's member is misaligned";
+            if ((message.value & 0xffff) >= ORR_NODES || message.value >> 32 != 0 ||
+                ((message.value & 0xffff) == 0 && (message.value != 0 || message.offset != 0)))
+                return "a multicast's member is no node";
             return nullptr;
         case kOpRead:
             if (message.bytes == 0 || message.bytes > kMaxReadBytes) return "a read has a bad length";

@@ -139,6 +139,8 @@ void Receiver::execute(const Message& message, bool deny) {
     // Who is not behind this port gets no answer by it either.
     if (message.destination != node_ || !comes_here_(message.source, message.epoch))
         return refuse(message, kDenied, false);
+    // No card copies anything for others.
+    if (message.op == kOpMember) return refuse(message, kDenied, false);
     if (is_barrier(message.op)) {
         // No unit takes an answer: who was there and has ended is no news to a member.
         if (const Status status = barrier_(message); status != kDone) refuse(message, status, false);

@@ -145,7 +145,7 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
         case FaultAction::kCorrupt:
             if (payload_of(message) != 0) {
                 to.flip_payload(message, Faults::bit_of(fault, std::uint64_t{message.bytes} * 8));
-            } else if (message.op != kOpRead) {
+            } else if (message.op != kOpRead && message.op != kOpMember) {
                 // Not bit 63: that is a value's own way to say that something failed.
                 message.value ^= std::uint64_t{1} << Faults::bit_of(fault, 63);
             }
@@ -336,6 +336,15 @@ std::uint32_t Transmitter::note(ModelTime now, std::span<const std::byte> data) 
     if (broken()) return ORR_FAULT_PEER_DOWN;
     publish(to, message);
     return broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
+}
+
+std::uint32_t Transmitter::member(ModelTime now, std::uint32_t multicast, std::uint64_t base,
+                                  std::uint64_t who) {
+    if (!to_switch_ || !has_way(multicast)) return ORR_FAULT_NO_ROUTE;
+    Message message = message_to(multicast, kOpMember, now, base);
+    message.value = who;
+    const Asked sent = send_now(message, now);
+    return sent.fault != ORR_FAULT_NONE || sent.room ? sent.fault : ORR_FAULT_PEER_BUSY;
 }
 
 Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switching) {

@@ -14,7 +14,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 9;
+inline constexpr std::uint32_t kVersion = 10;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -59,6 +59,8 @@ inline constexpr std::uint32_t kOpNote =
 inline constexpr std::uint32_t kOpArrive = 6;  // at round `value` of the barrier in slot `offset`
 inline constexpr std::uint32_t kOpLeave =
     7;  // it has failed for the sender after round `compare`, with `value`
+inline constexpr std::uint32_t kOpMember =
+    8;  // for the switch alone that is the peer: a member of the multicast `destination` (multicast.h)
 // And answers, in `near_back` and `far_back`:
 inline constexpr std::uint32_t kOpAnswer = 5;  // to a read (with its bytes), an atomic (the old value), or a
                                                // write or signal that was refused (tag 0)
@@ -80,9 +82,10 @@ struct alignas(64) Message {
     std::uint64_t index;    // of this message in its channel since the link came up, from 0
     std::uint64_t send_ps;  // the sender's system time when it was given to the port
     std::uint64_t arrival_ps;  // send + waiting + serialisation + latency; never falls
-    std::uint64_t offset;  // in the VRAM of `destination`; kOpArrive, kOpLeave: a slot of its barrier unit
+    std::uint64_t offset;  // in the VRAM of `destination`; kOpArrive, kOpLeave: a slot of its barrier unit;
+                           // kOpMember: where in the member's VRAM the multicast's offset 0 is
     std::uint64_t value;   // kOpSignal, kOpArrive, kOpLeave; kOpAtomic: the operand; kOpAnswer: the old
-                           // value; else 0
+                           // value; kOpMember: node | epoch << 16, 0: no members from now on; else 0
     std::uint32_t payload_at;   // with payload: where in the payload area it begins, else 0; it goes on at 0
     std::uint16_t source;       // the node that sent it
     std::uint16_t destination;  // the node for which it is

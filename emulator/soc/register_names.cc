@@ -82,6 +82,12 @@ constexpr Name kHost[] = {
     N(ORR_R_NOTE_FROM),
     N(ORR_R_NOTE_TAKE),
     N(ORR_R_NOTE_DROPPED),
+    N(ORR_R_MULTICAST),
+    N(ORR_R_MULTICAST_MEMBER),
+    N(ORR_R_MULTICAST_BASE),
+    N(ORR_R_MULTICAST_CMD),
+    N(ORR_R_MULTICAST_DONE),
+    N(ORR_R_MULTICAST_FAULT),
     N(ORR_R_SKU),
 };
 constexpr Name kLink[] = {

@@ -109,6 +109,15 @@ LinkHooks Switch::hooks_of(unsigned port) {
         fabric_.lost(message.destination);
         stale_ = true;
     };
+    hooks.multicast = [this, port](std::uint32_t number) { return multicasts_[port].find(number); };
+    hooks.member = [this, port](const link::Message& message) {
+        if (links_[port]->peer_is_switch()) return false;
+        if (multicasts_[port].change(message)) return true;
+        errors_.guest(
+            "link {}: node {} cannot have node {} in multicast {}: it is there, or there is no room", port,
+            message.source, message.value & 0xffff, message.destination);
+        return false;
+    };
     hooks.peer_shows = [this](std::uint32_t) { stale_ = true; };
     hooks.drained = [this](std::uint32_t at, std::uint32_t drains) { here_done_[at] += drains; };
     hooks.peer_drained = [this](std::uint32_t at, std::uint32_t drains) { above_done_[at] += drains; };
@@ -135,7 +144,10 @@ void Switch::jumped(ModelTime gap, unsigned port) {
 // What was on its way by a port that goes down is lost, and what follows must not get there by another.
 void Switch::port_changed(unsigned port, std::uint32_t state) {
     stale_ = true;
-    if (state >= ORR_LINK_UP) return;
+    const bool is_up = state >= ORR_LINK_UP;
+    // What was sent before it went down still goes to all.
+    if (!std::exchange(were_up_[port], is_up) && is_up) multicasts_[port].clear();
+    if (is_up) return;
     flows_.lose_port(port, [this](std::uint32_t node) { fabric_.lost(node); });
     shown_[port].reset();
 }

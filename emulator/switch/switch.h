@@ -21,6 +21,7 @@
 #include "emulator/base/unique_fd.h"
 #include "emulator/faults/faults.h"
 #include "emulator/link/link_port.h"
+#include "emulator/link/multicast.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
@@ -116,6 +117,8 @@ class Switch {
     std::unique_ptr<sync::Lockstep> lockstep_;
     Fabric fabric_;
     Flows flows_;
+    std::array<link::Multicasts, kPorts> multicasts_;
+    std::array<bool, kPorts> were_up_{};
     std::array<std::unique_ptr<LinkPort>, kPorts> links_;
     std::vector<LinkPort*> active_links_;
     std::array<std::uint32_t, kPorts> nodes_{};     // that peers showed last

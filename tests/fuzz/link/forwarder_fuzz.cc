@@ -34,6 +34,8 @@ struct Cards {
                      },
                      .may_pass = {},
                      .lost = {},
+                     .multicast = [this](std::uint32_t number) { return multicasts.find(number); },
+                     .member = [this](const link::Message& message) { return multicasts.change(message); },
                      .drained = [this](std::uint32_t number) { drained += number; },
                      .cannot = [](const link::Message&, link::Status) {}},
                     kSwitching, 50'000'000'000) {
@@ -48,6 +50,7 @@ struct Cards {
 
     Net net;
     link::Counts counts;
+    link::Multicasts multicasts;
     link::Receiver receiver;
     Event due = Event::of<&Cards::on>(this);
     link::Forwarder forwarder;
@@ -73,6 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memset(far.payload, 0xff, 64);
     const bool frames = size % 4 == 3;
     cards.receiver.check_frames(frames);
+    cards.multicasts.clear();
     cards.good = true;
     std::uint64_t produced = 0, payload_end = 0;
     ModelTime arrival = between.events.now();

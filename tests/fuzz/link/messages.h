@@ -20,15 +20,16 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
     if ((keep & 1) == 0) {
         m.op = m.op % 8 == 7 ? link::kOpNote : 1 + m.op % (link::kOpAtomic + 2);
         if (m.op > link::kOpAtomic) m.op += link::kOpArrive - link::kOpAnswer;
+        if (m.op == link::kOpLeave && m.value % 2 != 0) m.op = link::kOpMember;
     }
     if ((keep & 2) == 0) m.index = index;
     const bool note = m.op == link::kOpNote;
     const bool asks = m.op == link::kOpRead || m.op == link::kOpAtomic;
     if ((keep & 4) == 0) {
-        m.bytes = m.op == link::kOpSignal || link::is_barrier(m.op) ? 0
-                  : note                                            ? ORR_NOTE_BYTES
-                  : m.op == link::kOpAtomic                         ? 4 + m.bytes % 2 * 4
-                                                                    : 1 + m.bytes % 0x5000;
+        m.bytes = m.op == link::kOpSignal || m.op == link::kOpMember || link::is_barrier(m.op) ? 0
+                  : note                    ? ORR_NOTE_BYTES
+                  : m.op == link::kOpAtomic ? 4 + m.bytes % 2 * 4
+                                            : 1 + m.bytes % 0x5000;
         m.tag = asks ? m.tag | 1 : 0;
     }
     if ((keep & 8) == 0) {
@@ -56,6 +57,12 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
     if ((keep & 64) == 0 && link::is_barrier(m.op)) {
         m.offset %= ORR_BARRIER_SLOTS;
         m.value = m.op == link::kOpLeave ? m.value | ORR_SEM_FAILED : m.value & ~ORR_SEM_FAILED;
+    }
+    if ((keep & 64) == 0 && m.op == link::kOpMember) {
+        m.hops = 0;
+        m.key = 0;
+        m.offset &= ~std::uint64_t{ORR_PAGE_SIZE - 1};
+        m.value = 1 + m.value % 4 + (m.value & 0x10000);
     }
     m.damaged %= link::kMostDamaged + 2;
     payload_end = m.payload_end;

@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 4u
+#define ORR_HW_VERSION_MINOR 5u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -180,6 +180,24 @@
 #define ORR_NOTE_BYTES 64u
 #define ORR_NOTE_SLOTS 16u
 #define ORR_NOTE_PORT_SHIFT 16u
+
+/*
+ * --- multicasts: one write or signal to several nodes, copied by the switch at a port (2.5) ---
+ * A multicast has a number as nodes have, which is no card's, with a route (ORR_R_ROUTE) by a port to a switch. What
+ * this card writes or signals there leaves once; the switch sends it on to each member, in the epoch of the route to
+ * that node and with the member's base added to the offset, and each judges it as what this card sends to it alone. It
+ * comes in order with that, too. The switch keeps members as long as the link is up and this card has the same node,
+ * for the epochs that the routes have when they are told; after another epoch of one of them software tells all anew.
+ * What is sent in another epoch of the multicast's own route is lost to all. Reads and atomics have no route there.
+ * A command goes behind all that was sent there before; it was carried out once ORR_R_MULTICAST_DONE equals the number
+ * of commands written since reset. ORR_FAULT_PEER_BUSY: there was no room at the port, so it has to be written again.
+ */
+#define ORR_R_MULTICAST 0x04d0        /* RO: multicasts of a port | members << 16; 0: a card before 2.5 */
+#define ORR_R_MULTICAST_MEMBER 0x04d4 /* RW: node of the next member, 0: there are none from now on; reset: 0 */
+#define ORR_R_MULTICAST_BASE 0x04d8   /* 64, RW: offset in its VRAM, 4 KiB aligned; reset: 0 */
+#define ORR_R_MULTICAST_CMD 0x04e0    /* WO: number of the multicast */
+#define ORR_R_MULTICAST_DONE 0x04e4   /* RO: commands carried out since reset */
+#define ORR_R_MULTICAST_FAULT 0x04e8  /* RO: ORR_FAULT_* of the last: _NO_ROUTE, _PEER_DOWN, _PEER_BUSY, _PERMISSION */
 
 /* --- counters: counters.h --- */
 #define ORR_R_COUNTER(n) (0x1000 + 8 * (n)) /* 64, RO */

@@ -31,6 +31,10 @@
 #define ORR_BARRIER_SLOTS 16u
 #define ORR_BARRIER_MEMBERS 16u
 
+/* Multicasts that a switch keeps for a card at one of its ports, and the members of one: ORR_R_MULTICAST. (2.5) */
+#define ORR_MULTICASTS 16u
+#define ORR_MULTICAST_MEMBERS 31u
+
 /*
  * Functions of an atomic on one aligned word of 32 or 64 bits, whose result is the old value. Of 32 bits the operands
  * are the low halves, and the upper half of the result is 0.
