@@ -90,6 +90,8 @@ static void orr_bo_free(struct drm_gem_object *obj)
 		orr_import_forget(odev, bo->import);
 	if (bo->barrier)
 		orr_barrier_forget(odev, bo->barrier);
+	if (bo->multicast)
+		orr_multicast_free(odev, bo->multicast);
 	if (bo->dma_buf)
 		dma_buf_put(bo->dma_buf);
 	if (bo->dummy)
@@ -248,7 +250,8 @@ struct orr_bo *orr_bo_create(struct orr_device *odev, u64 size, enum orr_bo_kind
  * @tenant: who pays
  *
  * Return: 0; for memory of a linked card what orr_peer_grant() says; -ENOTCONN if it is that of another
- * machine, and not shared any more; -EINVAL for another use of a barrier's page than signals.
+ * machine, and not shared any more; -EINVAL for anything but writing to a barrier's page or
+ * a multicast.
  */
 int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant)
 {
@@ -262,9 +265,12 @@ int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant)
 		rights |= ORR_LINK_RIGHT_ATOMIC;
 	if (bo->kind == ORR_BO_KIND_FOREIGN && READ_ONCE(bo->import->dead))
 		return -ENOTCONN;
-	/* There is nothing to read, and nothing but signals. */
-	if (bo->kind == ORR_BO_KIND_BARRIER && flags != ORR_BIND_WRITE)
+	/* There is nothing to read. */
+	if ((bo->kind == ORR_BO_KIND_BARRIER || bo->kind == ORR_BO_KIND_MULTICAST) &&
+	    flags != ORR_BIND_WRITE)
 		return -EINVAL;
+	if (bo->kind == ORR_BO_KIND_MULTICAST)
+		return orr_multicast_use(bo, tenant);
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
 	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
@@ -281,6 +287,8 @@ void orr_bo_use_again(struct orr_bo *bo, const struct orr_tenant *tenant)
 	if (bo->kind == ORR_BO_KIND_PEER)
 		orr_peer_grant_again(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
 				     bo->owner->node.start, tenant);
+	if (bo->kind == ORR_BO_KIND_MULTICAST)
+		orr_multicast_use_again(bo, tenant);
 }
 
 /**
@@ -293,6 +301,8 @@ void orr_bo_unuse(struct orr_bo *bo, const struct orr_tenant *tenant)
 	if (bo->kind == ORR_BO_KIND_PEER)
 		orr_peer_revoke(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
 				bo->owner->node.start, tenant);
+	if (bo->kind == ORR_BO_KIND_MULTICAST)
+		orr_multicast_unuse(bo, tenant);
 }
 
 /* Whole pages only: what does not fill one cannot be mapped. */
@@ -339,6 +349,11 @@ void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 off
 		cursor->target = (u64)ORR_TARGET_BARRIER << ORR_PTE_TARGET_SHIFT;
 		cursor->address = (u64)bo->barrier->slot << PAGE_SHIFT;
 		cursor->bytes = PAGE_SIZE;
+		break;
+	case ORR_BO_KIND_MULTICAST:
+		cursor->target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT |
+				 (u64)bo->multicast->slot->number << ORR_PTE_NODE_SHIFT;
+		cursor->bytes = bo->base.size;
 		break;
 	default:
 		cursor->target = (u64)ORR_TARGET_HOST << ORR_PTE_TARGET_SHIFT;

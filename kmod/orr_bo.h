@@ -26,6 +26,7 @@ struct sg_table;
  * @ORR_BO_KIND_PEER: in the memory of a card that is linked to this one
  * @ORR_BO_KIND_FOREIGN: the same of a card of another machine
  * @ORR_BO_KIND_BARRIER: nowhere: a page of this card's barrier unit
+ * @ORR_BO_KIND_MULTICAST: in the memory of several cards, which this one writes at once
  */
 enum orr_bo_kind {
 	ORR_BO_KIND_VRAM,
@@ -34,6 +35,7 @@ enum orr_bo_kind {
 	ORR_BO_KIND_PEER,
 	ORR_BO_KIND_FOREIGN,
 	ORR_BO_KIND_BARRIER,
+	ORR_BO_KIND_MULTICAST,
 };
 
 /**
@@ -70,6 +72,8 @@ struct orr_bo {
 
 	/** @barrier: BARRIER: what it stands for; constant; NULL: it has not been made */
 	struct orr_barrier_end *barrier;
+	/** @multicast: MULTICAST: what it stands for; constant */
+	struct orr_multicast *multicast;
 	/** @releases: VRAM: the parts of barriers whose releases are in it; orr_releases_lock */
 	struct list_head releases;
 
@@ -142,6 +146,7 @@ bool orr_peer_has_uid(u64 uid);
 bool orr_nodes_valid(void);
 bool orr_node_is_own(u32 node);
 bool orr_peer_any_held(void);
+u32 orr_number_new(void);
 int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
 	      unsigned int held_ms);
 unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room);

@@ -25,6 +25,7 @@
  *   orr_device.boot_lock mutex     the core is being started, or the card put to rest; fences wait
  *                                  for it, so nothing is allocated under it
  *   orr_device.pages_lock spinlock doorbell pages
+ *   orr_multicasts.lock  spinlock  multicasts of a card
  *   orr_pairs_lock       spinlock  orr_route.c: which ways there are
  *   orr_device.queue_lock spinlock number -> queue
  *   dma_fence.lock (of a struct orr_fence)
@@ -32,7 +33,7 @@
  *   orr_mailbox.lock     spinlock  both mailbox rings
  *   orr_restart.pulse_lock spinlock  looks at the heartbeat
  *
- * All spinlocks but pages_lock, orr_pairs_lock and pulse_lock are taken in interrupts. Hardware is
+ * All spinlocks but pages_lock, orr_multicasts.lock, orr_pairs_lock and pulse_lock are taken in interrupts. Hardware is
  * touched inside orr_enter() and orr_exit() only; nothing sleeps for user space in there, so that
  * unbinding never waits for a process. Only an import of another driver's memory waits for that driver
  * in there.
@@ -71,6 +72,7 @@
 #include "orr_grant.h"
 #include "orr_kernel_api.h"
 #include "orr_mailbox.h"
+#include "orr_multicast.h"
 #include "orr_restart.h"
 #include "orr_sem.h"
 
@@ -131,6 +133,8 @@ struct orr_info {
 	u32 checks;
 	/** @barriers: ORR_R_BARRIER; 0: it has no barrier unit */
 	u32 barriers;
+	/** @multicasts: ORR_R_MULTICAST; 0: it knows none */
+	u32 multicasts;
 	/** @platform: what the card knows of what is around it, ORR_PLATFORM_* */
 	u32 platform;
 	/** @host_atomics: kernels may use atomics on host memory */
@@ -386,6 +390,8 @@ struct orr_device {
 	struct orr_fabric fabric;
 	/** @barriers: of several cards, of which this is one */
 	struct orr_barriers barriers;
+	/** @multicasts: to other cards */
+	struct orr_multicasts multicasts;
 	/** @link_resets: likewise those that reset a link */
 	u32 link_resets[ORR_LINK_MAX_PORTS];
 	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
@@ -507,6 +513,14 @@ static inline bool orr_has_barriers(const struct orr_device *odev)
 	u32 unit = odev->info.barriers;
 
 	return (unit & 0xffff) >= ORR_BARRIER_SLOTS && unit >> 16 >= ORR_BARRIER_MEMBERS;
+}
+
+/* Likewise. */
+static inline bool orr_has_multicasts(const struct orr_device *odev)
+{
+	u32 unit = odev->info.multicasts;
+
+	return (unit & 0xffff) >= ORR_MULTICASTS && unit >> 16 >= ORR_MULTICAST_MEMBERS;
 }
 
 static inline bool orr_link_counts(const struct orr_device *odev)

@@ -93,7 +93,7 @@ static struct drm_driver orr_drm_driver = {
 	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE, FABRIC_*; 7: ORR_FEATURE_PEER_READS;
 	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE
 	 */
-	.minor = 8,
+	.minor = 9,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)
@@ -129,6 +129,7 @@ static int orr_device_init(struct orr_device *odev)
 	ret = orr_foreign_init(odev);
 	if (ret)
 		return ret;
+	orr_multicasts_init(odev);
 	ret = orr_barriers_init(odev);
 	if (ret)
 		return ret;

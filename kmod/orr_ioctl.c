@@ -80,7 +80,8 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 			    (orr_link_reads(odev) ? ORR_FEATURE_PEER_READS : 0) |
 			    (orr_has_notes(odev) && orr_fw_fails(odev) ?
 				     ORR_FEATURE_FABRIC_SEMAPHORES : 0) |
-			    (orr_has_barriers(odev) ? ORR_FEATURE_BARRIERS : 0),
+			    (orr_has_barriers(odev) ? ORR_FEATURE_BARRIERS : 0) |
+			    (orr_has_multicasts(odev) ? ORR_FEATURE_MULTICASTS : 0),
 	};
 	memcpy(args->vector_isa, info->vector_isa, sizeof(args->vector_isa));
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));
@@ -160,6 +161,7 @@ static int orr_bo_info_ioctl(struct drm_device *drm, void *data, struct drm_file
 		break;
 	case ORR_BO_KIND_IMPORT:
 	case ORR_BO_KIND_BARRIER:
+	case ORR_BO_KIND_MULTICAST:
 		break;
 	}
 	drm_gem_object_put(obj);
@@ -437,6 +439,7 @@ const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_FABRIC_IMPORT, orr_fabric_import_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_FABRIC_REVOKE, orr_fabric_revoke_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_BARRIER_CREATE, orr_barrier_create_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_MULTICAST_CREATE, orr_multicast_create_ioctl, 0),
 };
 
 const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

@@ -43,6 +43,7 @@ int orr_query_cycle_ioctl(struct drm_device *drm, void *data, struct drm_file *d
 int orr_queue_fence_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 
 /* orr_barrier.c */
+int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 
 /* orr_fabric.c */

@@ -29,6 +29,8 @@
 static DEFINE_MUTEX(orr_registry_lock);
 static LIST_HEAD(orr_registry);
 static u32 orr_last_node; /* how many have been given; orr_registry_lock */
+/* Numbers that stand for several cards; orr_registry_lock. */
+static DECLARE_BITMAP(orr_numbers, ORR_NODES);
 
 /*
  * Cards of two machines that are joined have numbers of two drivers. They do not know of each other when
@@ -70,8 +72,12 @@ bool orr_node_is_own(u32 node)
 static void orr_peer_forget(struct drm_device *drm, void *data)
 {
 	struct orr_device *odev = data;
+	unsigned int i;
 
 	guard(mutex)(&orr_registry_lock);
+	for (i = 0; i < ORR_MULTICASTS; i++)
+		if (odev->multicasts.slots[i].number)
+			__clear_bit(odev->multicasts.slots[i].number, orr_numbers);
 	list_del_init(&odev->registry_node);
 }
 
@@ -84,7 +90,7 @@ static u32 orr_node_new(void)
 	lockdep_assert_held(&orr_registry_lock);
 	for (tries = 0; tries < nodes; tries++) {
 		u32 node = first_node + orr_last_node++ % nodes;
-		bool taken = false;
+		bool taken = test_bit(node, orr_numbers);
 
 		list_for_each_entry(other, &orr_registry, registry_node)
 			taken |= other->node == node;
@@ -92,6 +98,22 @@ static u32 orr_node_new(void)
 			return node;
 	}
 	return 0;
+}
+
+/**
+ * orr_number_new - a number as nodes have, that stands for several
+ *
+ * Return: the number, which goes with the card in whose orr_multicasts it is; 0: there is none.
+ */
+u32 orr_number_new(void)
+{
+	u32 number;
+
+	guard(mutex)(&orr_registry_lock);
+	number = orr_node_new();
+	if (number)
+		__set_bit(number, orr_numbers);
+	return number;
 }
 
 /* Return: 0, -EEXIST, -ENOSPC. */

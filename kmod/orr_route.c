@@ -450,6 +450,7 @@ static void orr_routes_make(void)
 {
 	LIST_HEAD(changed);
 	struct orr_pair *pair;
+	unsigned int at;
 	bool lost;
 
 	lockdep_assert_held(&orr_routes_lock);
@@ -464,6 +465,8 @@ static void orr_routes_make(void)
 		if (!orr_pair_has_lost(pair))
 			lost |= orr_pair_judge(pair, &changed);
 	orr_pairs_begin_anew(&changed, lost);
+	for (at = 0; lost && at < orr_map.count; at++)
+		orr_multicasts_look(orr_map.card[at].odev);
 	orr_pairs_note_stuck();
 }
 

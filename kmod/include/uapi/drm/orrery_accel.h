@@ -49,6 +49,7 @@ extern "C" {
 #define DRM_ORR_FABRIC_IMPORT 0x15
 #define DRM_ORR_FABRIC_REVOKE 0x16
 #define DRM_ORR_BARRIER_CREATE 0x17
+#define DRM_ORR_MULTICAST_CREATE 0x18
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -95,6 +96,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_FABRIC_SEMAPHORES (1u << 5)
 /* The card can be a member of barriers (BARRIER_CREATE). A driver before 1.8 does not say. */
 #define ORR_FEATURE_BARRIERS (1u << 6)
+/* The card writes to several at once, over a switch (MULTICAST_CREATE). A driver before 1.9 does not say. */
+#define ORR_FEATURE_MULTICASTS (1u << 7)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -449,6 +452,36 @@ struct drm_orr_barrier_create {
 	__u32 flags; /* in: 0 */
 };
 
+#define ORR_MULTICAST_MEMBERS_MAX 31u
+
+struct drm_orr_multicast_member {
+	__s32 memory; /* in: dma-buf of a VRAM BO of another card of this driver */
+	__u32 pad; /* 0 */
+	__u64 offset; /* in: where the multicast begins in it, 4 KiB aligned */
+};
+
+/*
+ * Memory of several cards as one BO of this card, to be bound with ORR_BIND_WRITE alone (1.9; hardware 2.5). What
+ * copies and signals of this card write there leaves it once; a switch copies it to each member, where it comes in
+ * order with what this card writes there otherwise. Queues cannot be attached to semaphores in it. While it is bound
+ * each member grants as for an import. When something of the way to a member may have been lost, the multicast is cut,
+ * for good and for all: who writes there stops with ORR_FAULT_PEER_DOWN. What a member refuses its link counts.
+ *
+ * -EOPNOTSUPP: the card or its driver knows none; -EXDEV: a member is not reached by a switch, or not by the same
+ * port as the others; -EBUSY: the card has as many as it can, a port has no room, or a debugger holds a card; -EDQUOT:
+ * this user has too many; -ENOSPC: all numbers of cards are taken; -EINVAL: two members are of one card, or one is of
+ * this card, or it is no memory of a card, or too short; -EBADF: it is no descriptor; -ENODEV: a card is lost; -EIO:
+ * it refuses what no card should; -ENOMEM; -ERESTARTSYS: by a signal.
+ */
+struct drm_orr_multicast_create {
+	__u64 members; /* in: user pointer to struct drm_orr_multicast_member[count] */
+	__u64 size; /* in: bytes, whole pages, that each member has from its offset on */
+	__u32 count; /* in: 1 .. ORR_MULTICAST_MEMBERS_MAX */
+	__u32 flags; /* in: 0 */
+	__u32 handle; /* out */
+	__u32 pad; /* 0 */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -485,6 +518,8 @@ struct drm_orr_barrier_create {
 	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_FABRIC_REVOKE, struct drm_orr_fabric_revoke)
 #define DRM_IOCTL_ORR_BARRIER_CREATE \
 	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_BARRIER_CREATE, struct drm_orr_barrier_create)
+#define DRM_IOCTL_ORR_MULTICAST_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_MULTICAST_CREATE, struct drm_orr_multicast_create)
 
 #if defined(__cplusplus)
 }
