@@ -74,7 +74,8 @@ const char* instead_of_atomics(const QueueState& state, const Context& context) 
 std::string why_refused(const QueueState& state, OpNote note, const Context& context) {
     const auto memory = context.memory().find(state.error_address);
     if (memory && memory->elsewhere && state.error_detail == ORR_FAULT_PERMISSION)
-        return "reading another machine's memory, which can be written only";
+        return memory->block->members.empty() ? "reading another machine's memory, which can be written only"
+                                              : "reading a multicast, which can be written only";
     if (note.op == Op::kKernel && memory && memory->device != kHost && memory->device != context.device()) {
         const auto refused = context.memory().peer_refusal(context.device(), *memory);
         if (state.error_detail == ORR_FAULT_NOT_MAPPED && refused)

@@ -21,7 +21,8 @@ std::uint64_t address_space_of(std::uint64_t vram_bytes) {
 }
 
 const char* kind_of(const Allocation& allocation) {
-    if (allocation.elsewhere) return "memory of another machine,";
+    if (allocation.elsewhere)
+        return allocation.block->members.empty() ? "memory of another machine," : "multicast,";
     return allocation.variable == Allocation::Variable::kNone ? "allocation" : "variable of a module,";
 }
 

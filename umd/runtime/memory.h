@@ -43,7 +43,8 @@ struct Block {
     std::map<int, std::unique_ptr<Bo>> imports;  // by card
     std::map<int, Error> refused;                // cards on which the import failed, and why
     bool imported = false;                       // another process made it
-    bool elsewhere = false;                      // another machine's: see Allocation
+    bool elsewhere = false;                      // another machine's, or a multicast: see Allocation
+    std::vector<int> members;                    // cards of a multicast
     std::vector<FabricKey> keys;                 // by which other machines may have it
 };
 
@@ -54,8 +55,10 @@ struct Allocation {
     Block* block = nullptr;
     // A module's, which nobody frees and no other card sees.
     enum class Variable : std::uint8_t { kNone, kWritable, kConstant } variable = Variable::kNone;
-    // Of a card of another machine: `device` can write there, nobody here can do anything else.
+    // Of a card of another machine, or a multicast: `device` can write there, nobody here can do anything
+    // else.
     bool elsewhere = false;
+    const char* where() const { return block->members.empty() ? "another machine's memory" : "a multicast"; }
 };
 
 // What has become of a card's heap, in orr_desc_tell's words.
@@ -101,6 +104,9 @@ class Memory {
     // What Device::import_fabric() gave, which may take seconds; also outside of the user's heap.
     Result<Allocation> import_elsewhere(int device, std::unique_ptr<Bo> bo);
     Result<Block*> import_elsewhere_block(int device, std::unique_ptr<Bo> bo);
+    // What `device` writes at once to the first bytes of these allocations, which begin there.
+    Result<Allocation> make_multicast(int device, std::span<const std::uint64_t> members,
+                                      std::uint64_t bytes);
 
     std::optional<Allocation> find(std::uint64_t va) const;
     // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.

@@ -18,8 +18,8 @@ Result<Block*> Memory::block_to_export(std::uint64_t va) {
         return fail(orrErrorInvalidValue, "{:#x} is a variable of a module, which stays with its process",
                     va);
     if (allocation.elsewhere)
-        return fail(orrErrorInvalidValue, "{:#x} is another machine's memory: only its owner gives it on",
-                    va);
+        return fail(orrErrorInvalidValue, "{:#x} is {}: only who has the memory gives it on", va,
+                    allocation.where());
     // Who got the buffer would have all that is in it.
     Block& block = *allocation.block;
     if (allocation.device != kHost && !block.imported) {
@@ -81,6 +81,39 @@ Result<Allocation> Memory::import_elsewhere(int device, std::unique_ptr<Bo> bo) 
     const std::lock_guard changing(changes_);
     ORR_TRY(block, place_elsewhere(device, std::move(bo)));
     Allocation allocation{device, (*block)->va, (*block)->size, *block};
+    allocation.elsewhere = true;
+    insert(allocation);
+    return allocation;
+}
+
+Result<Allocation> Memory::make_multicast(int device, std::span<const std::uint64_t> members,
+                                          std::uint64_t bytes) {
+    const std::lock_guard changing(changes_);
+    const std::uint64_t size = round_up(bytes, kPage);
+    std::vector<MulticastMember> parts;
+    std::vector<int> devices;
+    for (const std::uint64_t va : members) {
+        ORR_TRY(block, block_to_export(va));
+        const Allocation& allocation = allocations_.find(va)->second;
+        if (allocation.device == kHost || allocation.device == device ||
+            std::ranges::find(devices, allocation.device) != devices.end()) {
+            return fail(
+                orrErrorInvalidValue,
+                "{:#x} cannot be a member: it is {}, and members are memory of other devices than {}, "
+                "one of each",
+                va, describe(va), device);
+        }
+        if (bytes > allocation.bytes)
+            return fail(orrErrorInvalidValue, "a member has less than {} bytes: {:#x} is {}", bytes, va,
+                        describe(va));
+        ORR_TRY(fd, (*block)->bo->export_fd());
+        parts.push_back({std::move(*fd), va - (*block)->va});
+        devices.push_back(allocation.device);
+    }
+    ORR_TRY(bo, cards_.at(device).winsys->make_multicast(parts, size));
+    ORR_TRY(block, place_elsewhere(device, std::move(*bo)));
+    (*block)->members = std::move(devices);
+    Allocation allocation{device, (*block)->va, bytes, *block};
     allocation.elsewhere = true;
     insert(allocation);
     return allocation;

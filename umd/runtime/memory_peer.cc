@@ -76,9 +76,10 @@ std::optional<Error> Memory::peer_refusal(int device, const Allocation& allocati
     if (block.device == device || block.imports.contains(device)) return std::nullopt;
     if (allocation.elsewhere) {
         return Error{orrErrorPeerAccess,
-                     fmt::format("{:#x} is another machine's memory, which only device {} reaches here, that "
-                                 "imported it: copy in a stream of that device",
-                                 allocation.va, block.device)};
+                     fmt::format("{:#x} is {}, which only device {} reaches here, that "
+                                 "{}: copy in a stream of that device",
+                                 allocation.va, allocation.where(), block.device,
+                                 block.members.empty() ? "imported it" : "was current then")};
     }
     if (allocation.variable != Allocation::Variable::kNone) {
         return Error{

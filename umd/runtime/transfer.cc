@@ -133,9 +133,9 @@ Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_byt
     transfer.src_memory = *found;
     if (transfer.src_memory && transfer.src_memory->elsewhere) {
         return fail(orrErrorInvalidValue,
-                    "the source {:#x} is another machine's memory, which can be written only: have its owner "
+                    "the source {:#x} is {}, which can be written only: have its owner "
                     "copy from there",
-                    transfer.src);
+                    transfer.src, transfer.src_memory->where());
     }
     ORR_TRY(kind_fits, check_kind(transfer, kind));
     ORR_TRY(writable, check_writable(transfer.dst_memory, transfer.dst));
@@ -230,9 +230,9 @@ Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, 
     }
     if (transfer->dst_memory->elsewhere) {
         return fail(orrErrorInvalidValue,
-                    "the destination {:#x} of a copy with reduction is another machine's memory, which can "
+                    "the destination {:#x} of a copy with reduction is {}, which can "
                     "be written only: copy the source there and have its owner reduce it",
-                    transfer->dst);
+                    transfer->dst, transfer->dst_memory->where());
     }
     const std::uint64_t apart =
         transfer->dst > transfer->src ? transfer->dst - transfer->src : transfer->src - transfer->dst;
@@ -290,7 +290,14 @@ std::optional<int> executing_device(Runtime& runtime, const Transfer& transfer) 
 Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
                                             const std::optional<Allocation>& dst_memory) {
     std::vector<Context*> peers;
-    if (!on_card(dst_memory) || dst_memory->device == device) return peers;
+    if (!on_card(dst_memory)) return peers;
+    if (dst_memory->device == device) {
+        for (const int member : dst_memory->block->members) {
+            ORR_TRY(peer, runtime.context(member));
+            peers.push_back(*peer);
+        }
+        return peers;
+    }
     if (auto refused = runtime.memory().peer_refusal(device, *dst_memory)) return std::unexpected(*refused);
     ORR_TRY(peer, runtime.context(dst_memory->device));
     peers.push_back(*peer);

@@ -408,6 +408,39 @@ class DrmDevice final : public Device {
         return std::make_unique<DrmBo>(file_, static_cast<std::uint32_t>(handle), ORR_PAGE_SIZE, 0);
     }
 
+    Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
+                                               std::uint64_t size) override {
+        std::vector<drm_orr_multicast_member> parts;
+        for (const MulticastMember& member : members)
+            parts.push_back({.memory = member.memory.get(), .pad = 0, .offset = member.offset});
+        drm_orr_multicast_create create{};
+        create.members = reinterpret_cast<std::uintptr_t>(parts.data());
+        create.size = size;
+        create.count = static_cast<std::uint32_t>(parts.size());
+        switch (const int number = file_->ioctl(DRM_IOCTL_ORR_MULTICAST_CREATE, &create)) {
+            case 0:
+                break;
+            case EOPNOTSUPP:
+            case ENOTTY:
+                return Device::make_multicast(members, size);
+            case EXDEV:
+                return fail(orrErrorPeerAccess,
+                            "{} does not reach all of the members by one port over a switch: see orrery-smi "
+                            "topo, and copy to each",
+                            file_->node);
+            case EBUSY:
+            case EDQUOT:
+            case ENOSPC:
+                return fail(orrErrorOutOfMemory,
+                            "{} has as many multicasts as it can, or as this user may have: free one",
+                            file_->node);
+            default:
+                return fail_errno(number, file_->what("making a multicast"));
+        }
+        file_->keep(create.handle);
+        return std::make_unique<DrmBo>(file_, create.handle, size, 0);
+    }
+
     Status bind(Bo& bo, std::uint64_t offset, std::uint64_t va, std::uint64_t size,
                 std::uint32_t flags) override {
         drm_orr_vm_bind bind{};

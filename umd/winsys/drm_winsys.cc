@@ -32,6 +32,15 @@ Result<std::unique_ptr<Bo>> Device::import_barrier(int /*fd*/) {
     return fail(orrErrorNotSupported, "the driver of {} knows no barriers of several cards", info().node);
 }
 
+Result<std::unique_ptr<Bo>> Device::make_multicast(const std::vector<MulticastMember>& /*members*/,
+                                                   std::uint64_t /*size*/) {
+    return fail(
+        orrErrorNotSupported,
+        "{} writes to one card at a time: multicasts need a card of hardware 2.5 and the driver of this "
+        "release",
+        info().node);
+}
+
 Result<drm_orr_query_way> Device::way(std::uint64_t peer_uid) {
     drm_orr_query_way way{};
     way.peer_uid = peer_uid;

@@ -147,6 +147,12 @@ struct BarrierSeat {
     std::uint64_t offset = 0;
 };
 
+// What a card has of a multicast (DRM_IOCTL_ORR_MULTICAST_CREATE).
+struct MulticastMember {
+    UniqueFd memory;  // dma-buf of a buffer in the card's memory
+    std::uint64_t offset = 0;
+};
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -184,6 +190,10 @@ class Device {
     // 1.8.
     virtual Result<std::vector<UniqueFd>> make_barrier(const std::vector<BarrierSeat>& seats);
     virtual Result<std::unique_ptr<Bo>> import_barrier(int fd);
+    // So many bytes, whole pages, of each member, to be bound with ORR_BIND_WRITE alone; it has no CPU
+    // mapping. Here: not supported, as with drivers before 1.9.
+    virtual Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
+                                                       std::uint64_t size);
 };
 
 // Why a card did not get the memory behind a handle of another machine. node: of the card that asked.

@@ -24,6 +24,7 @@
 #include <orrery/library.h>
 #include <orrery/memory.h>
 #include <orrery/module.h>
+#include <orrery/multicast.h>
 #include <orrery/semaphore.h>
 #include <orrery/stream.h>
 
