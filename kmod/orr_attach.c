@@ -188,7 +188,10 @@ static int orr_range_find(struct orr_queue *queue, struct orr_sem_range *range, 
 				  flags, &range->offset, &range->epoch);
 	if (IS_ERR(range->bo))
 		return PTR_ERR(range->bo);
-	/* Whether a barrier's members can still come is for the cards to see. A multicast is no one memory. */
+	/*
+	 * Whether a barrier's members can still come is for the cards to see; a multicast is no one
+	 * memory.
+	 */
 	if (range->bo->kind == ORR_BO_KIND_BARRIER || range->bo->kind == ORR_BO_KIND_MULTICAST) {
 		drm_gem_object_put(&range->bo->base);
 		return -EINVAL;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicasts: memory of several cards, to which one card writes at once. The switch at that card's port
- * copies, and each member's grants judge what comes as if it were for that member alone. So who makes one
- * may do nothing with it that he could not do with an import of each member's memory.
+ * Multicasts: memory of several cards, to which one card writes at once. The switch at that card's
+ * port copies, and each member's grants judge what comes as if it were for that member alone. So
+ * who makes one may do nothing with it that he could not do with an import of each member's memory.
  *
- * A slot of a card has a number among those of nodes, which is no card's, and keeps it: so what the switch
- * keeps of a multicast that has ended is overwritten by the next of its slot.
+ * A slot of a card has a number among those of nodes, which is no card's, and keeps it: so what the
+ * switch keeps of a multicast that has ended is overwritten by the next of its slot.
  *
- * It is made for the ways to its members as they are. When something of one may have been lost it is cut,
- * for good: the card sends nothing there any more, and who writes stops. What was sent before in epochs of
- * those ways that have ended is without effect, as all else.
+ * It is made for the ways to its members as they are. When something of one may have been lost it
+ * is cut, for good: the card sends nothing there any more, and who writes stops. What was sent
+ * before in epochs of those ways that have ended is without effect, as all else.
  */
 #include <linux/delay.h>
 #include <linux/dma-buf.h>
@@ -106,7 +106,8 @@ static bool orr_multicast_stands(const struct orr_device *odev,
  * orr_multicasts_look - ways have changed: cut those that went by them
  * @odev: the card
  *
- * It does not matter when the card gets to it: what it sends meanwhile is of an epoch that has ended.
+ * It does not matter when the card gets to it: what it sends meanwhile is of an epoch that has
+ * ended.
  */
 void orr_multicasts_look(struct orr_device *odev)
 {
@@ -132,7 +133,10 @@ void orr_multicasts_look(struct orr_device *odev)
  * --- the beginning ---
  */
 
-/* Inside orr_enter(). Return: 0, -EXDEV: the port does not lead to a switch any more, -EBUSY, -ENODEV. */
+/*
+ * Inside orr_enter(). Return: 0, -EXDEV: the port does not lead to a switch any more, -EBUSY,
+ * -ENODEV.
+ */
 static int orr_multicast_command(struct orr_device *odev, u32 number, u32 node, u64 base)
 {
 	unsigned int tries;
@@ -250,7 +254,10 @@ static int orr_multicast_make_locked(struct orr_device *odev, struct orr_multica
 	return ret;
 }
 
-/* Return: 0, -EINVAL: that is no memory of another card, or too little, or of one that is a member already. */
+/*
+ * Return: 0, -EINVAL: that is no memory of another card, or too little, or of one that is a member
+ * already.
+ */
 static int orr_multicast_part_init(struct orr_device *odev, struct orr_multicast *multicast,
 				   unsigned int at, const struct drm_orr_multicast_member *member,
 				   u64 size)
@@ -293,9 +300,9 @@ static int orr_multicast_make(struct orr_device *odev, struct orr_multicast *mul
  * @data: arguments
  * @drm_file: the file
  *
- * Return: 0, -EINVAL, -EBADF, -EOPNOTSUPP: the card knows none, -EBUSY: it has as many as it can, or no room
- * at its port, or stands, -EDQUOT: this user has, -ENOSPC: no number is free, -EXDEV: a member is not reached
- * over the one switch at the one port, -ENODEV, -ENOMEM, -ERESTARTSYS, …
+ * Return: 0, -EINVAL, -EBADF, -EOPNOTSUPP: the card knows none, -EBUSY: it has as many as it can,
+ * or no room at its port, or stands, -EDQUOT: this user has, -ENOSPC: no number is free, -EXDEV: a
+ * member is not reached over the one switch at the one port, -ENODEV, -ENOMEM, -ERESTARTSYS, …
  */
 int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
@@ -312,7 +319,8 @@ int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_fi
 		return -EINVAL;
 	if (!orr_has_multicasts(odev))
 		return -EOPNOTSUPP;
-	if (copy_from_user(members, u64_to_user_ptr(args->members), args->count * sizeof(members[0])))
+	if (copy_from_user(members, u64_to_user_ptr(args->members),
+			   args->count * sizeof(members[0])))
 		return -EFAULT;
 	multicast = kzalloc(struct_size(multicast, part, args->count), GFP_KERNEL_ACCOUNT);
 	if (!multicast)
@@ -343,7 +351,8 @@ static void orr_multicast_revoke(struct orr_bo *bo, unsigned int count,
 	while (count--) {
 		struct orr_bo *owner = bo->multicast->part[count].owner;
 
-		orr_peer_revoke(orr_bo_device(owner), orr_bo_device(bo)->node, owner->node.start, tenant);
+		orr_peer_revoke(orr_bo_device(owner), orr_bo_device(bo)->node, owner->node.start,
+				tenant);
 	}
 }
 
@@ -362,8 +371,8 @@ int orr_multicast_use(struct orr_bo *bo, const struct orr_tenant *tenant)
 	for (i = 0; i < bo->multicast->count; i++) {
 		struct orr_bo *owner = bo->multicast->part[i].owner;
 
-		ret = orr_peer_grant(orr_bo_device(owner), orr_bo_device(bo)->node, owner->node.start,
-				     owner->base.size,
+		ret = orr_peer_grant(orr_bo_device(owner), orr_bo_device(bo)->node,
+				     owner->node.start, owner->base.size,
 				     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, tenant);
 		if (ret) {
 			orr_multicast_revoke(bo, i, tenant);
@@ -385,8 +394,8 @@ void orr_multicast_use_again(struct orr_bo *bo, const struct orr_tenant *tenant)
 	for (i = 0; i < bo->multicast->count; i++) {
 		struct orr_bo *owner = bo->multicast->part[i].owner;
 
-		orr_peer_grant_again(orr_bo_device(owner), orr_bo_device(bo)->node, owner->node.start,
-				     tenant);
+		orr_peer_grant_again(orr_bo_device(owner), orr_bo_device(bo)->node,
+				     owner->node.start, tenant);
 	}
 }
 

@@ -18,7 +18,10 @@ struct orr_tenant;
  * struct orr_multicast_slot - a multicast of a card, as its switch and its routes have it
  */
 struct orr_multicast_slot {
-	/** @number: that stands for all members, this slot's as long as the card is there; 0: none yet */
+	/**
+	 * @number: that stands for all members, this slot's as long as the card is there; 0: none
+	 * yet
+	 */
 	u32 number;
 	/** @taken: somebody has it; orr_multicasts.lock, as all below */
 	bool taken;
@@ -40,7 +43,10 @@ struct orr_multicast_slot {
  * struct orr_multicasts - those of a card
  */
 struct orr_multicasts {
-	/** @lock: guards the slots but their numbers, and their routes' registers while they are taken */
+	/**
+	 * @lock: guards the slots but their numbers, and their routes' registers while they are
+	 * taken
+	 */
 	spinlock_t lock;
 	/** @commands: written since the card's reset; orr_routes_lock */
 	u32 commands;

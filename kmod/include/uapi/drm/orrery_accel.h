@@ -96,7 +96,10 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_FABRIC_SEMAPHORES (1u << 5)
 /* The card can be a member of barriers (BARRIER_CREATE). A driver before 1.8 does not say. */
 #define ORR_FEATURE_BARRIERS (1u << 6)
-/* The card writes to several at once, over a switch (MULTICAST_CREATE). A driver before 1.9 does not say. */
+/*
+ * The card writes to several at once, over a switch (MULTICAST_CREATE). A driver before
+ * 1.9 does not say.
+ */
 #define ORR_FEATURE_MULTICASTS (1u << 7)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
@@ -461,17 +464,19 @@ struct drm_orr_multicast_member {
 };
 
 /*
- * Memory of several cards as one BO of this card, to be bound with ORR_BIND_WRITE alone (1.9; hardware 2.5). What
- * copies and signals of this card write there leaves it once; a switch copies it to each member, where it comes in
- * order with what this card writes there otherwise. Queues cannot be attached to semaphores in it. While it is bound
- * each member grants as for an import. When something of the way to a member may have been lost, the multicast is cut,
- * for good and for all: who writes there stops with ORR_FAULT_PEER_DOWN. What a member refuses its link counts.
+ * Memory of several cards as one BO of this card, to be bound with ORR_BIND_WRITE alone (1.9;
+ * hardware 2.5). What copies and signals of this card write there leaves it once; a switch copies
+ * it to each member, where it comes in order with what this card writes there otherwise. Queues
+ * cannot be attached to semaphores in it. While it is bound each member grants as for an import.
+ * When something of the way to a member may have been lost, the multicast is cut, for good and for
+ * all: who writes there stops with ORR_FAULT_PEER_DOWN. What a member refuses its link counts.
  *
- * -EOPNOTSUPP: the card or its driver knows none; -EXDEV: a member is not reached by a switch, or not by the same
- * port as the others; -EBUSY: the card has as many as it can, a port has no room, or a debugger holds a card; -EDQUOT:
- * this user has too many; -ENOSPC: all numbers of cards are taken; -EINVAL: two members are of one card, or one is of
- * this card, or it is no memory of a card, or too short; -EBADF: it is no descriptor; -ENODEV: a card is lost; -EIO:
- * it refuses what no card should; -ENOMEM; -ERESTARTSYS: by a signal.
+ * -EOPNOTSUPP: the card or its driver knows none; -EXDEV: a member is not reached by a switch, or
+ * not by the same port as the others; -EBUSY: the card has as many as it can, a port has no room,
+ * or a debugger holds a card; -EDQUOT: this user has too many; -ENOSPC: all numbers of cards are
+ * taken; -EINVAL: two members are of one card, or one is of this card, or it is no memory of a
+ * card, or too short; -EBADF: it is no descriptor; -ENODEV: a card is lost; -EIO: it refuses what
+ * no card should; -ENOMEM; -ERESTARTSYS: by a signal.
  */
 struct drm_orr_multicast_create {
 	__u64 members; /* in: user pointer to struct drm_orr_multicast_member[count] */
