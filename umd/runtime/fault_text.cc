@@ -83,8 +83,7 @@ std::string why_refused(const QueueState& state, OpNote note, const Context& con
         if (state.error_detail == ORR_FAULT_PERMISSION || state.error_detail == ORR_FAULT_PEER_READ)
             return fmt::format(
                 "in memory of device {}, which this device reaches with copies only (kernels do from "
-                "hardware "
-                "2.4 on, and only read where copies do)",
+                "hardware 2.4 on, and only read where copies do)",
                 memory->device);
         return fmt::format("{} (memory of device {})", fault_name(state.error_detail), memory->device);
     }

@@ -68,6 +68,24 @@ class RandomCaller {
         for (std::uint32_t i = 0; i < args.count; ++i)
             pages_[below(pages_.size())] = File(members[i].page);
     }
+    // EXDEV: of cards that no switch joins.
+    void multicast() {
+        std::array<drm_orr_multicast_member, 4> members{};
+        for (drm_orr_multicast_member& member : members) {
+            member.memory =
+                below(16) != 0 ? memories_[below(memories_.size())].get() : static_cast<int>(noise());
+            member.offset = often() ? 0 : noise64();
+            member.pad = below(16) != 0 ? 0 : noise();
+        }
+        drm_orr_multicast_create args{};
+        args.members = below(16) != 0 ? reinterpret_cast<std::uintptr_t>(members.data()) : below(4096);
+        args.count = static_cast<std::uint32_t>(below(members.size() + 1));
+        args.size = often() ? 4096 : noise64();
+        args.flags = below(16) != 0 ? 0 : noise();
+        if (bos_.size() < 64 &&
+            ask("multicast_create", DRM_IOCTL_ORR_MULTICAST_CREATE, &args, {EBADF, EDQUOT, EXDEV}) == 0)
+            bos_.push_back(args.handle);
+    }
     static void forget(std::vector<std::uint32_t>& numbers, std::uint32_t number) {
         std::erase(numbers, number);
     }
@@ -82,7 +100,7 @@ class RandomCaller {
         return all;
     }
     void step() {
-        switch (below(16)) {
+        switch (below(17)) {
             case 0: {
                 drm_orr_bo_create args{};
                 args.size = often() ? (1 + below(16)) * 4096 : noise64();
@@ -208,6 +226,9 @@ class RandomCaller {
             }
             case 14:
                 barrier();
+                break;
+            case 15:
+                multicast();
                 break;
             default: {
                 std::array<std::uint32_t, 64> words{};

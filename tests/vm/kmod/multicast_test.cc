@@ -1,0 +1,149 @@
+// Multicasts as processes ask the driver for them, in wrong ways, too, and what becomes of them in any order.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "tests/vm/kmod/place.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kBytes = 64 << 10;
+
+int make_multicast(int fd, std::vector<drm_orr_multicast_member> members, drm_orr_multicast_create& args) {
+    args.members = reinterpret_cast<std::uintptr_t>(members.data());
+    args.count = static_cast<std::uint32_t>(members.size());
+    return call(fd, DRM_IOCTL_ORR_MULTICAST_CREATE, &args);
+}
+
+// The writer is on card 0, each other card has a member.
+class Multicasts : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (count_cards() < 2) GTEST_SKIP() << "needs two cards";
+        for (unsigned card = 0; card < count_cards(); ++card) {
+            places.push_back(std::make_unique<Place>(card));
+            places.back()->make_memory(kBytes);
+            memories.emplace_back();
+            ASSERT_EQ(export_bo(places.back()->fd(), places.back()->memory.handle, memories.back()), 0);
+        }
+    }
+    int fd() const { return places[0]->fd(); }
+    drm_orr_multicast_member member(unsigned card, std::uint64_t offset = 0) const {
+        return {.memory = memories[card].get(), .pad = 0, .offset = offset};
+    }
+    std::vector<drm_orr_multicast_member> all() const {
+        std::vector<drm_orr_multicast_member> members;
+        for (unsigned card = 1; card < memories.size(); ++card)
+            members.push_back(member(card));
+        return members;
+    }
+    int error_of(const std::vector<drm_orr_multicast_member>& members, std::uint64_t size = kBytes) const {
+        drm_orr_multicast_create args{};
+        args.size = size;
+        return make_multicast(fd(), members, args);
+    }
+    std::vector<std::unique_ptr<Place>> places;
+    std::vector<File> memories;
+};
+
+TEST_F(Multicasts, AreMadeOfOtherCardsMemory) {
+    EXPECT_EQ(error_of({}), EINVAL);
+    EXPECT_EQ(error_of(std::vector(ORR_MULTICAST_MEMBERS_MAX + 1, member(1))), EINVAL);
+    EXPECT_EQ(error_of({member(1)}, 0), EINVAL);
+    EXPECT_EQ(error_of({member(1)}, 4097), EINVAL);
+    EXPECT_EQ(error_of({member(1)}, kBytes + 4096), EINVAL) << "longer than the member's memory";
+    EXPECT_EQ(error_of({member(1, 4096)}), EINVAL);
+    EXPECT_EQ(error_of({member(1, ~std::uint64_t{4095})}, 8192), EINVAL) << "beyond the end of all addresses";
+    EXPECT_EQ(error_of({member(1, 16)}, 4096), EINVAL);
+    EXPECT_EQ(error_of({member(0)}), EINVAL) << "its own";
+    EXPECT_EQ(error_of({member(1), member(1, 4096)}, 4096), EINVAL) << "two of one card";
+    EXPECT_EQ(error_of({{.memory = -1, .pad = 0, .offset = 0}}), EBADF);
+    EXPECT_EQ(error_of({{.memory = fd(), .pad = 0, .offset = 0}}), EINVAL) << "no memory";
+    EXPECT_EQ(error_of({{.memory = memories[1].get(), .pad = 1, .offset = 0}}), EINVAL);
+    drm_orr_multicast_create args{};
+    args.size = kBytes;
+    args.flags = 1;
+    EXPECT_EQ(make_multicast(fd(), all(), args), EINVAL);
+    args.flags = 0;
+    args.members = 8;
+    args.count = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_MULTICAST_CREATE, &args), EFAULT);
+    const int good = error_of({member(1)});
+    EXPECT_TRUE(good == 0 || good == EXDEV) << good;
+}
+
+class SwitchedMulticasts : public Multicasts {
+  protected:
+    void SetUp() override {
+        Multicasts::SetUp();
+        if (IsSkipped()) return;
+        args.size = kBytes;
+        const int error = make_multicast(fd(), all(), args);
+        if (error == EXDEV) GTEST_SKIP() << "no switch joins the cards";
+        ASSERT_EQ(error, 0);
+    }
+    int bind(std::uint32_t flags) const {
+        return map(fd(), places[0]->vm, args.handle, kPage, kBytes, flags);
+    }
+    void expect_written(std::uint64_t value) const {
+        for (unsigned card = 1; card < places.size(); ++card) {
+            const auto* words = static_cast<volatile std::uint64_t*>(places[card]->memory.words());
+            // The queue is done when it is all on the link.
+            for (int tries = 0; words[kBytes / 8 - 1] != value && tries < 1000; ++tries)
+                ::usleep(5'000);
+            EXPECT_EQ(words[0], value) << card;
+            EXPECT_EQ(words[kBytes / 8 - 1], value) << card;
+        }
+    }
+    drm_orr_multicast_create args{};
+};
+
+TEST_F(SwitchedMulticasts, AreWrittenToOnlyAndByOneCard) {
+    EXPECT_NE(bind(ORR_BIND_READ | ORR_BIND_WRITE), 0);
+    EXPECT_NE(bind(ORR_BIND_READ), 0);
+    ASSERT_EQ(bind(ORR_BIND_WRITE), 0);
+    EXPECT_EQ(places[0]->queue->run(std::vector{fill(kPage, kBytes, 7)}), 0);
+    expect_written(7);
+    // It is nobody's memory that could be lent on.
+    File dma_buf;
+    std::uint32_t handle = 0;
+    if (export_bo(fd(), args.handle, dma_buf) == 0)
+        EXPECT_NE(import_bo(places[1]->fd(), dma_buf.get(), handle), 0);
+    void* const there = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd(), 0);
+    EXPECT_EQ(there, MAP_FAILED);
+}
+
+TEST_F(SwitchedMulticasts, LastAsLongAsTheyAreMapped) {
+    ASSERT_EQ(bind(ORR_BIND_WRITE), 0);
+    ASSERT_EQ(close_bo(fd(), args.handle), 0);
+    memories.clear();
+    EXPECT_EQ(places[0]->queue->run(std::vector{fill(kPage, kBytes, 8)}), 0);
+    expect_written(8);
+    // An owner goes; its memory is kept, and the others have theirs.
+    places.back().reset();
+    places.pop_back();
+    EXPECT_EQ(places[0]->queue->run(std::vector{fill(kPage, kBytes, 9)}), 0);
+    expect_written(9);
+    ASSERT_EQ(unmap(fd(), places[0]->vm, kPage, kBytes), 0);
+    drm_orr_queue_wait out{};
+    places[0]->queue->run(std::vector{fill(kPage, kBytes, 10)}, out);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    expect_written(9);
+}
+
+TEST_F(SwitchedMulticasts, AUserHasTwelve) {
+    drm_orr_multicast_create more{};
+    more.size = kBytes;
+    std::vector<std::uint32_t> handles{args.handle};
+    int error = 0;
+    while ((error = make_multicast(fd(), all(), more)) == 0 && handles.size() < 20)
+        handles.push_back(more.handle);
+    EXPECT_EQ(error, EDQUOT);
+    EXPECT_EQ(handles.size(), 12u);
+    for (const std::uint32_t handle : handles)
+        EXPECT_EQ(close_bo(fd(), handle), 0);
+    EXPECT_EQ(make_multicast(fd(), all(), more), 0);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
