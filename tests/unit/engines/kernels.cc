@@ -659,7 +659,7 @@ using Entry = void (*)(uint64_t*);
     barrier_late, barrier_other, deep,    rounding,   fail_assert, vectors,   every_atomic,
     triad,        chase,         gather,  fused,      masked,      share,     share_rows,
     write_one,    mix_alone,     race,    hand_over,  stop_at,     old_stack, follow,
-    post,         mailbox,       product, take_turns, sum, copy_rows,
+    post,         mailbox,       product, take_turns, sum,         copy_rows,
 };
 
 }  // namespace

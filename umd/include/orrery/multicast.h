@@ -13,20 +13,22 @@ extern "C" {
 #endif
 
 /**
- * *ptr is where streams of the current device copy to and fill the first bytes bytes of each member; nobody else
- * reaches it, and nobody reads it. members: count, 1 to 31, starts of memory of other devices, one of each: of
- * orrIpcMalloc, or of orrMalloc from 1 MiB on, as smaller pieces share their pages with others. Peer access need
- * not be enabled. flags: 0. orrFree lets go of it, and members that are freed before are kept until then.
+ * *ptr is where streams of the current device copy to and fill the first bytes bytes of each member; nobody
+ * else reaches it, and nobody reads it. members: count, 1 to 31, starts of memory of other devices, one of
+ * each: of orrIpcMalloc, or of orrMalloc from 1 MiB on, as smaller pieces share their pages with others. Peer
+ * access need not be enabled. flags: 0. orrFree lets go of it, and members that are freed before are kept
+ * until then.
  *
- * A stream is done with a copy when it has arrived at all members, and what comes behind it in the stream comes
- * behind it at each of them, as of copies to one.
+ * A stream is done with a copy when it has arrived at all members, and what comes behind it in the stream
+ * comes behind it at each of them, as of copies to one.
  *
- * Failure: when a device is lost, or something on the way to one may have been, streams that write there stop with
- * orrErrorPeerAccess, or as a lost device has it, and so does each that writes there later, also for the sake of
- * the other members: free it and make another.
+ * Failure: when a device is lost, or something on the way to one may have been, streams that write there stop
+ * with orrErrorPeerAccess, or as a lost device has it, and so does each that writes there later, also for the
+ * sake of the other members: free it and make another.
  *
- * orrErrorNotSupported: the card or its driver is older. orrErrorPeerAccess: not all members are reached over a
- * switch at one port. orrErrorOutOfMemory: the device has 16 already, or this user 12, or a member no grants left.
+ * orrErrorNotSupported: the card or its driver is older. orrErrorPeerAccess: not all members are reached over
+ * a switch at one port. orrErrorOutOfMemory: the device has 16 already, or this user 12, or a member no
+ * grants left.
  */
 ORR_API orrError_t orrMulticastCreate(void** ptr, void* const* members, int count, size_t bytes,
                                       unsigned flags);
