@@ -262,6 +262,7 @@ bool VectorCore::wait_at_barrier(Quantum& quantum) {
     const bool first = item_ == 0;
     if (!first && (waits_ & ORR_SAVE_WAITING) == 0) return trap(quantum, ORR_TRAP_BARRIER_LATE, barrier);
     if (!first && barrier != barrier_) return trap(quantum, ORR_TRAP_BARRIER_OTHER, barrier, barrier_);
+    acquired();
     const std::uint64_t behind = hart_.pc() + kEcallBytes;
     ++quantum.cycles;
     ++quantum.instructions;
@@ -511,7 +512,8 @@ bool VectorCore::foresee(std::uint64_t va, std::uint64_t bytes, bool row) {
 }
 
 void VectorCore::acquired() {
-    peers_.acquire();
+    // Who computes ahead has begun with nothing that came from other cards, and gets nothing there.
+    if (!computes_ahead_) peers_.acquire();
 }
 
 void VectorCore::atomic_refused(std::uint64_t va) {

@@ -271,6 +271,8 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
 std::optional<std::uint64_t> VectorUnit::Impl::Port::guess(const Core& core) const {
     if (!shares() || !pending_.empty() || account_.wrong_guesses > account_.right_guesses / 4 + kWrongGuesses)
         return std::nullopt;
+    // The next group's items would have the stacks of those of the present one.
+    if (launch_.desc.item_stacks != 0) return std::nullopt;
     std::uint64_t group = next_group_;
     cores_.for_each([&](std::uint32_t number) { group += unit_.cores[number].turn < core.turn ? 1 : 0; });
     return group < launch_.groups() ? std::optional(group) : std::nullopt;

@@ -170,7 +170,7 @@ void RunAhead::work() {
                 continue;
             }
             for (const auto& job : all_) {
-                if (!take(*job)) continue;
+                if (job->dropped.load() || !take(*job)) continue;
                 look = 0;
                 job->by_card = false;
                 do {

@@ -255,7 +255,7 @@ class RandomCaller {
 TEST(RandomCalls, LeadNowhereThatIsWrong) {
     const File victim = open_card();
     RandomCaller caller(victim.get());
-    caller.run(40000);
+    caller.run(60000);
     for (const auto& [name, error] : caller.wrong)
         ADD_FAILURE() << name << ": " << std::strerror(error);
     for (const char* name :

@@ -28,7 +28,7 @@ constexpr const char* kHelp =
     "  --cards N            cards that take part (default: all; 2 at least)\n"
     "  --rounds N           rounds, 1 to 255 (default 4)\n"
     "  --size BYTES         of the buffer, 64 to 67108864 (default 65536)\n"
-    "  --forget CARD:ROUND  a mistake: in that round (from 1) this card does not tell the next\n"
+    "  --forget CARD:ROUND  a mistake: from that round (from 1) on this card does not tell the next\n"
     "  --all-wait           another one: the first card waits for the last before it begins\n"
     "Exit status: 0 all is right, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
@@ -159,7 +159,7 @@ class Relay {
         orrery::fill(mark(me), static_cast<int>(round), 1, me.stream);
         orrery::copy(next.buffer.get(), me.buffer.get(), options_.size, me.stream);
         if (round == options_.rounds) me.end.record(me.stream);
-        if (options_.forgets == n && options_.forgets_in == round) return;
+        if (options_.forgets == n && options_.forgets_in <= round) return;
         // The last card's word begins the first card's next round.
         me.stream.signal(next.baton, after == 0 ? round + 1 : round);
     }
