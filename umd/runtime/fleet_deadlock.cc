@@ -160,6 +160,8 @@ std::optional<Error> Fleet::deadlock(const Stream& waiting) {
 }
 
 std::optional<Error> Fleet::deadlock(const SemaphoreSlot& slot, std::uint64_t value) {
+    // The driver reads the rings of the whole machine for it.
+    if (!any_shared()) return std::nullopt;
     auto found = driver_deadlock(&slot, *slot.context, {.semaphore = slot.va, .value = value});
     return found.transform([&](const std::string& text) {
         return Error{orrErrorDeadlock, fmt::format("only who waits in a circle would bring {} to {}: {}",

@@ -42,7 +42,7 @@ ORR_API orrError_t orrSemaphoreSignal(orrSemaphore_t semaphore, uint64_t value);
  * The calling thread waits until the semaphore has the value, at most limit_ns of the host's time:
  * orrErrorTimeout then, also at once with 0. orrErrorAbandoned when nobody is left who may signal it; the
  * cause when it has failed. orrErrorDeadlock when only streams would that wait in a circle, of whichever
- * processes: nothing is stopped, and another thread may signal it yet.
+ * processes, if this one shares a semaphore: nothing is stopped, and another thread may signal it yet.
  */
 ORR_API orrError_t orrSemaphoreWait(orrSemaphore_t semaphore, uint64_t value, uint64_t limit_ns);
 /** orrErrorAbandoned if nobody is left who may signal it (see below); *value is valid then too. */
