@@ -50,10 +50,9 @@ static int orr_barrier_command(struct orr_device *odev, u32 command)
 
 	lockdep_assert_held(&odev->barriers.lock);
 	orr_write32(odev, ORR_R_BARRIER_CMD, command);
-	ret = orr_await(odev, ORR_R_BARRIER_DONE, ++odev->barriers.commands, ORR_BARRIER_TIMEOUT_US,
-			orr_restart_held_ms(odev));
-	if (ret == -ETIMEDOUT)
-		orr_device_lost(odev, "its barrier unit does not carry out commands");
+	ret = orr_await_or_lose(odev, ORR_R_BARRIER_DONE, ++odev->barriers.commands,
+				ORR_BARRIER_TIMEOUT_US, orr_restart_held_ms(odev),
+				"its barrier unit does not carry out commands");
 	if (ret == -EBUSY)
 		orr_device_lost(odev, "a debugger has held some card for longer than held_timeout_ms");
 	return ret ? -ENODEV : orr_read32(odev, ORR_R_BARRIER_FAULT) & 0xffff;

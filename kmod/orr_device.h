@@ -34,10 +34,9 @@
  *   orr_restart.pulse_lock spinlock  looks at the heartbeat
  *
  * All spinlocks but pages_lock, orr_multicasts.lock, orr_pairs_lock and pulse_lock are taken in
- * interrupts. Hardware is
- * touched inside orr_enter() and orr_exit() only; nothing sleeps for user space in there, so that
- * unbinding never waits for a process. Only an import of another driver's memory waits for that driver
- * in there.
+ * interrupts. Hardware is touched inside orr_enter() and orr_exit() only; nothing sleeps for user space
+ * in there, so that unbinding never waits for a process. Only an import of another driver's memory waits
+ * for that driver in there.
  */
 #ifndef _ORR_DEVICE_H_
 #define _ORR_DEVICE_H_

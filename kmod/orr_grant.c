@@ -66,10 +66,9 @@ static int orr_grant_command(struct orr_device *owner, u32 slot, const struct or
 	}
 	orr_write32(owner, link + ORR_R_LINK_GRANT_CMD,
 		    slot | ORR_LINK_GRANT_ALL | (set ? ORR_LINK_GRANT_SET : ORR_LINK_GRANT_CLEAR));
-	ret = orr_await(owner, link + ORR_R_LINK_GRANT_DONE, ++owner->grant_commands,
-			ORR_GRANT_TIMEOUT_US, orr_restart_held_ms(owner));
-	if (ret == -ETIMEDOUT)
-		orr_device_lost(owner, "a link port does not carry out grants");
+	ret = orr_await_or_lose(owner, link + ORR_R_LINK_GRANT_DONE, ++owner->grant_commands,
+				ORR_GRANT_TIMEOUT_US, orr_restart_held_ms(owner),
+				"a link port does not carry out grants");
 	if (ret == -EBUSY)
 		orr_device_lost(owner, "a debugger has held some card for longer than held_timeout_ms");
 	return ret ? -ENODEV : 0;

@@ -149,12 +149,9 @@ static int orr_multicast_command(struct orr_device *odev, u32 number, u32 node, 
 		if (tries)
 			usleep_range(1000, 2000);
 		orr_write32(odev, ORR_R_MULTICAST_CMD, number);
-		ret = orr_await(odev, ORR_R_MULTICAST_DONE, ++odev->multicasts.commands,
-				ORR_MULTICAST_TIMEOUT_US, 0);
-		if (ret == -ETIMEDOUT) {
-			orr_device_lost(odev, "it does not carry out commands for multicasts");
-			ret = -ENODEV;
-		}
+		ret = orr_await_or_lose(odev, ORR_R_MULTICAST_DONE, ++odev->multicasts.commands,
+					ORR_MULTICAST_TIMEOUT_US, 0,
+					"it does not carry out commands for multicasts");
 		if (ret)
 			return ret;
 		switch (orr_read32(odev, ORR_R_MULTICAST_FAULT)) {

@@ -204,6 +204,28 @@ int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us
 }
 
 /**
+ * orr_await_or_lose - the same of what no card refuses: one that does not do it is lost
+ * @odev: the card, inside orr_enter()
+ * @reg: the register
+ * @value: what it reads then
+ * @limit_us: time that the card has for it
+ * @held_ms: as of orr_await()
+ * @why: it is lost, if so
+ *
+ * Return: 0, -ENODEV: the card is lost, -EBUSY: it stands, and a debugger holds a card.
+ */
+int orr_await_or_lose(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
+		      unsigned int held_ms, const char *why)
+{
+	int ret = orr_await(odev, reg, value, limit_us, held_ms);
+
+	if (ret != -ETIMEDOUT)
+		return ret;
+	orr_device_lost(odev, why);
+	return -ENODEV;
+}
+
+/**
  * orr_peer_register - make a card known to the others, and give it its node
  * @odev: the card
  *

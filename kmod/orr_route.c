@@ -58,11 +58,8 @@ static int orr_route_command(struct orr_device *odev, u32 node, u32 route)
 	int ret;
 
 	orr_write32(odev, ORR_R_ROUTE(node), route);
-	ret = orr_await(odev, ORR_R_ROUTE(node), route, ORR_ROUTE_TIMEOUT_US, 0);
-	if (ret == -ETIMEDOUT) {
-		orr_device_lost(odev, "it does not take a route to another card");
-		ret = -ENODEV;
-	}
+	ret = orr_await_or_lose(odev, ORR_R_ROUTE(node), route, ORR_ROUTE_TIMEOUT_US, 0,
+				"it does not take a route to another card");
 	if (ret == -EBUSY)
 		odev->owed_route = (struct orr_owed_route){ .node = node, .route = route };
 	return ret;

@@ -110,7 +110,7 @@ TRACE_EVENT(orr_queue_stopped,
 		      __entry->queue, __entry->error, __entry->index, __entry->address)
 );
 
-/* Interrupts with something to do: found says whether the message was about what is looked at first. */
+/* found: there were answers of the firmware, or queues that somebody waits for. */
 TRACE_EVENT(orr_interrupt,
 	    TP_PROTO(struct orr_device *odev, unsigned int message, bool found),
 	    TP_ARGS(odev, message, found),

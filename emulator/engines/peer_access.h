@@ -7,8 +7,9 @@
 //
 // What came for one instruction is not for another, but for rows of vectors that follow each other: the next
 // ones are asked for ahead. What has come ahead is used once, by the first that loads any of it, and
-// forgotten behind whatever orders loads, and when the core stores or does an atomic there: so nobody sees it
-// but as loads that were done early, which RVWMO allows.
+// forgotten behind whatever orders loads, and when the core stores or does an atomic there. It is as if those
+// loads had been done early; an address that was made of another load does not hold them back, which RVWMO
+// asks for (docs/engines.md, Known limits).
 //
 // Card thread only.
 #pragma once

@@ -18,8 +18,7 @@ Result<Block*> Memory::block_to_export(std::uint64_t va) {
         return fail(orrErrorInvalidValue, "{:#x} is a variable of a module, which stays with its process",
                     va);
     if (allocation.elsewhere)
-        return fail(orrErrorInvalidValue, "{:#x} is {}: only its owner gives it on", va,
-                    allocation.where());
+        return fail(orrErrorInvalidValue, "{:#x} is {}: only its owner gives it on", va, allocation.where());
     // Who got the buffer would have all that is in it.
     Block& block = *allocation.block;
     if (allocation.device != kHost && !block.imported) {

@@ -5,15 +5,10 @@
 #include "emulator/time/rate.h"
 #include "tests/unit/link/net.h"
 #include "tests/unit/link/raw_peer.h"
+#include "tests/unit/link/sender.h"
 
 namespace orrery::emu::test {
 namespace {
-
-constexpr std::uint64_t kSem = 0x700000;
-
-ModelTime on_wire(std::uint64_t bytes) {
-    return duration_ps(std::max<std::uint64_t>(bytes, 64), kRate);
-}
 
 TEST(Forward, TimesAreExact) {
     Net net(4, false);
@@ -54,33 +49,6 @@ TEST(Forward, AStreamTakesItsBytesAndTheWay) {
     EXPECT_EQ(net[2].arrivals.back(), duration_ps(100 * kBytes, kRate) + 2 * kLatency + kSwitching);
 }
 
-// Writes so many bytes to a node, waits for room, and signals at the end.
-struct Sender {
-    Sender(NetCard& its_card, std::uint32_t its_to, std::uint64_t its_at, std::uint64_t bytes)
-        : card(its_card), to(its_to), at(its_at), left(bytes) {
-        card.events.schedule(event, 0);
-    }
-    void on(ModelTime now) {
-        const std::vector<std::byte> data(std::min<std::uint64_t>(left, 64 << 10),
-                                          std::byte(0x10 * card.node + to));
-        if (left == 0) {
-            const std::uint32_t fault = card.signal(to, kSem + 16 * card.node, 1);
-            if (fault == ORR_FAULT_PEER_BUSY) card.events.schedule(event, now + 1'000'000);
-            return;
-        }
-        const LinkSend sent = card.write(to, at, data);
-        ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
-        if (sent.bytes == 0) return card.peers.towards(to)->wait_for_room(to, event);
-        left -= sent.bytes;
-        at += sent.bytes;
-        card.events.schedule(event, sent.sent_ps);
-    }
-    NetCard& card;
-    std::uint32_t to;
-    std::uint64_t at, left;
-    Event event = Event::of<&Sender::on>(this);
-};
-
 class AllToAll : public testing::TestWithParam<std::pair<unsigned, bool>> {};
 
 TEST_P(AllToAll, ArrivesInOrderAndTheSameEachTime) {
@@ -95,8 +63,9 @@ TEST_P(AllToAll, ArrivesInOrderAndTheSameEachTime) {
         for (unsigned from = 0; from < number; ++from)
             for (unsigned to = 0; to < number; ++to)
                 if (from != to)
-                    senders.push_back(
-                        std::make_unique<Sender>(net[from], to + 1, from * std::uint64_t{1 << 20}, kBytes));
+                    senders.push_back(std::make_unique<Sender>(net[from], to + 1,
+                                                               from * std::uint64_t{1 << 20}, kBytes,
+                                                               value_of(from + 1, to + 1)));
         net.run();
         std::vector<ModelTime> times;
         for (unsigned from = 0; from < number; ++from) {

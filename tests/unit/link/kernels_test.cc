@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "emulator/engines/vector_unit.h"
-#include "emulator/time/rate.h"
 #include "tests/unit/engines/kernels.h"
 #include "tests/unit/link/net.h"
 
@@ -142,10 +141,6 @@ class TwoCardsKernels : public LinkKernels {
   protected:
     TwoCardsKernels() : LinkKernels(2) {}
 };
-
-ModelTime on_wire(std::uint64_t bytes) {
-    return duration_ps(std::max<std::uint64_t>(bytes, 64), kRate);
-}
 
 // Each load takes the ways there and back, and its line's time on each wire of them.
 TEST_P(LinkKernels, AScalarSumTakesTheWaysThereAndBackForEachWord) {

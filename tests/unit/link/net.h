@@ -1,6 +1,7 @@
 // Some cards with links between them, without the cards' cores: each with ports, routes and a clock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <functional>
@@ -10,12 +11,18 @@
 #include <vector>
 
 #include "emulator/link/barrier_unit.h"
+#include "emulator/time/rate.h"
 #include "tests/unit/link/two_cards.h"
 
 namespace orrery::emu::test {
 
 inline constexpr ModelTime kLatency = 500 * kPsPerNs, kSwitching = 150 * kPsPerNs;
 inline constexpr std::uint64_t kRate = 50'000'000'000;
+
+// What a message of so many bytes takes of a wire.
+inline ModelTime on_wire(std::uint64_t bytes) {
+    return duration_ps(std::max<std::uint64_t>(bytes, 64), kRate);
+}
 
 struct NetCard {
     explicit NetCard(std::uint32_t its_node)

@@ -8,7 +8,6 @@
 
 #include "emulator/link/grants.h"
 #include "emulator/link/requests.h"
-#include "emulator/time/rate.h"
 #include "tests/unit/link/net.h"
 #include "tests/unit/link/raw_peer.h"
 
@@ -16,10 +15,6 @@ namespace orrery::emu::test {
 namespace {
 
 constexpr std::uint64_t kAllRights = ORR_LINK_RIGHTS;
-
-ModelTime on_wire(std::uint64_t bytes) {
-    return duration_ps(std::max<std::uint64_t>(bytes, 64), kRate);
-}
 
 // Remembers what it was told.
 struct Ears final : Asker {

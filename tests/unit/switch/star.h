@@ -3,8 +3,17 @@
 
 #include "emulator/switch/switch.h"
 #include "tests/unit/link/net.h"
+#include "tests/unit/link/sender.h"
 
 namespace orrery::emu::test {
+
+inline constexpr ModelTime kHop = 300 * kPsPerNs;  // of the built-in model
+
+inline FaultPlan plan(const std::string& text) {
+    auto made = FaultPlan::parse(text);
+    if (!made) throw std::runtime_error(made.error());
+    return *made;
+}
 
 // What the driver does with a card on a switch: it forwards by port 0, has a route to each other and grants
 // all.

@@ -2,24 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "emulator/time/rate.h"
 #include "tests/unit/switch/star.h"
 
 namespace orrery::emu::test {
 namespace {
-
-constexpr std::uint64_t kSem = 0x700000;
-constexpr ModelTime kHop = 300 * kPsPerNs;
-
-ModelTime on_wire(std::uint64_t bytes) {
-    return duration_ps(std::max<std::uint64_t>(bytes, 64), kRate);
-}
-
-FaultPlan plan(const std::string& text) {
-    auto made = FaultPlan::parse(text);
-    if (!made) throw std::runtime_error(made.error());
-    return *made;
-}
 
 TEST(Switch, TimesAreExact) {
     Star star;
@@ -84,34 +70,6 @@ TEST(Switch, TellsItsCardsWhomTheyReach) {
     EXPECT_NE(star.switches[0]->fabric().port_of(3), star.switches[0]->fabric().port_of(4));
 }
 
-// Writes so many bytes to a node, waits for room, and signals at the end.
-struct Sender {
-    Sender(NetCard& its_card, std::uint32_t its_to, std::uint64_t its_at, std::uint64_t bytes,
-           std::uint64_t a_piece = 64 << 10)
-        : card(its_card), to(its_to), at(its_at), left(bytes), piece(a_piece) {
-        card.events.schedule(event, 0);
-    }
-    void on(ModelTime now) {
-        const std::vector<std::byte> data(std::min<std::uint64_t>(left, piece),
-                                          std::byte(0x10 * card.node + to));
-        if (left == 0) {
-            const std::uint32_t fault = card.signal(to, kSem + 16 * card.node, 1);
-            if (fault == ORR_FAULT_PEER_BUSY) card.events.schedule(event, now + 1'000'000);
-            return;
-        }
-        const LinkSend sent = card.write(to, at % (6 << 20), data);
-        ASSERT_EQ(sent.fault, ORR_FAULT_NONE);
-        if (sent.bytes == 0) return card.peers.towards(to)->wait_for_room(to, event);
-        left -= sent.bytes;
-        at += sent.bytes;
-        card.events.schedule(event, sent.sent_ps);
-    }
-    NetCard& card;
-    std::uint32_t to;
-    std::uint64_t at, left, piece;
-    Event event = Event::of<&Sender::on>(this);
-};
-
 class Incast : public testing::TestWithParam<std::tuple<unsigned, std::uint64_t>> {};
 
 // All send all the time to one: each gets as much of its port.
@@ -123,7 +81,7 @@ TEST_P(Incast, SharesAreEven) {
     constexpr std::uint64_t kBytes = 6 << 20;
     std::vector<std::unique_ptr<Sender>> senders;
     for (unsigned from = 1; from <= number; ++from)
-        senders.push_back(std::make_unique<Sender>(star[from], 1, 0, kBytes, piece));
+        senders.push_back(std::make_unique<Sender>(star[from], 1, 0, kBytes, value_of(from + 1, 1), piece));
     star.run();
     ModelTime first = kNever, last = 0;
     for (unsigned from = 1; from <= number; ++from) {
@@ -164,7 +122,8 @@ TEST_P(AllToAll, EndsInOrderAndTheSameEachTime) {
             for (unsigned to = 0; to < 8; ++to)
                 if (from != to)
                     senders.push_back(std::make_unique<Sender>(star[from], to + 1,
-                                                               from * std::uint64_t{700 << 10}, kBytes));
+                                                               from * std::uint64_t{700 << 10}, kBytes,
+                                                               value_of(from + 1, to + 1)));
         star.run();
         std::vector<ModelTime> times;
         for (unsigned from = 0; from < 8; ++from) {

@@ -12,7 +12,7 @@ cp $tracing/trace /tmp/work
 awk '
     function field(name) { match($0, name "=[^ ]*"); return substr($0, RSTART + length(name) + 1, RLENGTH - length(name) - 1) }
     / orr_command: / { asked[field("card") " " field("sequence")]++; commands++ }
-    / orr_reply: /   { if (!((field("card") " " field("sequence")) in asked)) wrong = wrong " reply:" $0; replies++; if (field("status") != 0) wrong = wrong " status:" $0 }
+    / orr_reply: /   { if (!((field("card") " " field("sequence")) in asked)) wrong = wrong " reply:" $0; replies++; if (answered[field("card") " " field("sequence")]++) wrong = wrong " twice:" $0; if (field("status") != 0) wrong = wrong " status:" $0 }
     / orr_queue_create: /  { made[field("card") " " field("queue")]++; queues++ }
     / orr_queue_destroy: / { if (made[field("card") " " field("queue")]-- < 1) wrong = wrong " destroy:" $0; ended++ }
     / orr_map: / { maps++ }
@@ -23,9 +23,11 @@ awk '
     }' /tmp/work >/tmp/wrong || fail "$(cat /tmp/wrong /tmp/work)"
 
 echo >$tracing/trace
-kmod_test --gtest_filter=Work.AFaultStopsOnlyItsQueue >/tmp/out || fail "$(cat /tmp/out)"
+kmod_test --gtest_filter=Work.AFaultStopsOnlyItsQueue:Conformance.VmBind >/tmp/out || fail "$(cat /tmp/out)"
 grep -q 'orr_queue_stopped: card=[0-9]* queue=[0-9]* error=[1-9]' $tracing/trace || fail "orr_queue_stopped: $(cat $tracing/trace)"
-grep -q 'orr_unmap: ' $tracing/trace || grep -q 'orr_map: ' $tracing/trace || fail "orr_map: $(cat $tracing/trace)"
+for event in orr_map orr_unmap; do
+    grep -q "$event: card=0 " $tracing/trace || fail "$event: $(cat $tracing/trace)"
+done
 
 echo >$tracing/trace
 second=$(ls -d /sys/bus/pci/drivers/orrery/0000:* | tail -n 1)
