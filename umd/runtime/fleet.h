@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "umd/runtime/asking_turns.h"
 #include "umd/runtime/flight.h"
 #include "umd/runtime/gang.h"
 #include "umd/winsys/error.h"
@@ -119,7 +120,8 @@ class Fleet {
     Cycles search() const;
     std::optional<Error> own_deadlock(const Stream& waiting);
     // Over processes: asks the driver.
-    std::optional<std::string> driver_deadlock(const void* who, Context& context, const Waiter& waiter);
+    std::optional<std::string> driver_deadlock(const AskingTurns::Who& who, Context& context,
+                                               const Waiter& waiter);
     std::string describe_cycle(const WaitCycle& cycle) const;
     // Other processes may signal it.
     bool is_shared(std::uint64_t va) const;
@@ -148,8 +150,7 @@ class Fleet {
     std::atomic<bool> any_shared_{false};
 
     std::mutex ask_mutex_;
-    std::int64_t asked_ns_ = 0;
-    std::map<const void*, std::uint64_t> stamps_;  // of those who found a cycle when they asked last
+    AskingTurns turns_;  // under ask_mutex_
 };
 
 }  // namespace orrery::umd

@@ -133,17 +133,13 @@ std::string Fleet::describe_cycle(const WaitCycle& cycle) const {
     return text + kWayOut;
 }
 
-std::optional<std::string> Fleet::driver_deadlock(const void* who, Context& context, const Waiter& waiter) {
+std::optional<std::string> Fleet::driver_deadlock(const AskingTurns::Who& who, Context& context,
+                                                  const Waiter& waiter) {
     const std::unique_lock lock(ask_mutex_, std::try_to_lock);
-    if (!lock || now_ns() - asked_ns_ < kBetweenNs) return std::nullopt;
+    if (!lock || !turns_.begin(who, now_ns())) return std::nullopt;
     const auto cycle = context.winsys().cycle(waiter);
-    asked_ns_ = now_ns();
-    if (!cycle || cycle->edges.empty() || cycle->lead >= cycle->edges.size()) {
-        stamps_.erase(who);
-        return std::nullopt;
-    }
-    const bool twice = std::exchange(stamps_[who], cycle->stamp) == cycle->stamp;
-    if (!twice) return std::nullopt;
+    const bool any = cycle && cycle->lead < cycle->edges.size();
+    if (!turns_.end(who, now_ns(), any ? cycle->stamp : 0)) return std::nullopt;
     return describe_cycle(*cycle);
 }
 
@@ -155,14 +151,14 @@ std::optional<Error> Fleet::deadlock(const Stream& waiting) {
     if (!any_shared()) return std::nullopt;
     const auto queue = waiting.hardware_number();
     if (!queue) return std::nullopt;
-    auto found = driver_deadlock(&waiting, waiting.context(), {.queue = *queue});
+    auto found = driver_deadlock({&waiting, 0}, waiting.context(), {.queue = *queue});
     return found.transform([](std::string& text) { return Error{orrErrorDeadlock, std::move(text)}; });
 }
 
 std::optional<Error> Fleet::deadlock(const SemaphoreSlot& slot, std::uint64_t value) {
     // The driver reads the rings of the whole machine for it.
     if (!any_shared()) return std::nullopt;
-    auto found = driver_deadlock(&slot, *slot.context, {.semaphore = slot.va, .value = value});
+    auto found = driver_deadlock({&slot, value}, *slot.context, {.semaphore = slot.va, .value = value});
     return found.transform([&](const std::string& text) {
         return Error{orrErrorDeadlock, fmt::format("only who waits in a circle would bring {} to {}: {}",
                                                    slot.context->describe_semaphore(slot.va), value, text)};

@@ -101,8 +101,11 @@ Status SemaphoreSlot::wait(std::uint64_t value, std::uint64_t limit_ns,
         if (waited < kSpinNs) continue;
         context->fleet().watch();
         if (waited > kPatienceNs) {
-            if (auto circle = context->fleet().deadlock(*this, value))
-                return std::unexpected(*std::move(circle));
+            if (auto circle = context->fleet().deadlock(*this, value)) {
+                // Another thread may have signalled since the driver looked.
+                ORR_TRY(now, look());
+                if (now->value < value) return std::unexpected(*std::move(circle));
+            }
         }
         const std::int64_t nap = std::min(std::clamp(waited / 8, kShortestNapNs, kLongestNapNs),
                                           static_cast<std::int64_t>(std::min<std::uint64_t>(

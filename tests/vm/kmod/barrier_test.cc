@@ -329,5 +329,68 @@ TEST_F(Barriers, OneThatEndsLeavesOthersAlone) {
         EXPECT_EQ(place(n).outcome().error, 0u);
 }
 
+// The edges that the driver finds from a queue on: 0 means that it sees no circle.
+unsigned edges_of(const Place& place) {
+    drm_orr_query_cycle args{};
+    args.queue = place.queue->number();
+    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_CYCLE, &args), 0);
+    return args.count;
+}
+
+// A queue has its own arrival behind its wait, which is a circle, unless another, which waits for what a
+// process may signal, has something that would end the wait all the same.
+class WaysOut : public Barriers {
+  protected:
+    void SetUp() override {
+        Barriers::SetUp();
+        if (IsSkipped() || HasFatalFailure()) return;
+        map_all();
+        for (unsigned n = 1; n < count(); ++n)
+            meet(n, 1);
+        const orr_packet packets[] = {wait_for(kVa, 1), signal(kPage, 1)};
+        place(0).queue->submit(packets);
+        EXPECT_EQ(edges_of(place(0)), 1u);
+    }
+    void expect_one(unsigned n, const orr_packet& wait, const orr_packet& end) {
+        if (IsSkipped()) return;
+        Queue other(place(n).fd(), place(n).vm, kRingVa + (1 << 20));
+        ASSERT_EQ(other.error(), 0);
+        const orr_packet packets[] = {wait, end};
+        other.submit(packets);
+        EXPECT_EQ(edges_of(place(0)), 0u);
+    }
+    const orr_packet host = wait_for(kVa + 64, 1);
+};
+
+TEST_F(WaysOut, AFailureOfAnotherMember) {
+    orr_packet fails = signal(kPage, ORR_QERR_ABORTED);
+    fails.header.opcode = ORR_PKT_FAIL;
+    expect_one(1, host, fails);
+}
+
+TEST_F(WaysOut, AnArrivalForALaterRound) {
+    expect_one(0, host, signal(kPage, 2));
+}
+
+TEST_F(WaysOut, ASignalOfTheReleaseItself) {
+    expect_one(0, host, signal(kVa, 1));
+}
+
+// When the limit passes what is behind it fails, whichever round it is for.
+TEST_F(WaysOut, ALimitOfAnotherMember) {
+    orr_packet limited = host;
+    limited.word[2] = ORR_WAIT_LIMIT_MAX_NS;
+    expect_one(1, limited, signal(kPage, 2));
+}
+
+TEST_F(WaysOut, AreNoneThatWaitForTheSame) {
+    if (IsSkipped()) return;
+    Queue other(place(0).fd(), place(0).vm, kRingVa + (1 << 20));
+    ASSERT_EQ(other.error(), 0);
+    const orr_packet packets[] = {wait_for(kVa, 1), signal(kPage, 2)};
+    other.submit(packets);
+    EXPECT_EQ(edges_of(place(0)), 1u);
+}
+
 }  // namespace
 }  // namespace orrery::kmod_test

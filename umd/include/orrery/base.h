@@ -74,10 +74,10 @@ typedef enum orrError {
     orrErrorInternal = 18,           /**< a fault of the library, please report */
     orrErrorCancelled = 19,          /**< a task that was cancelled, or depends on one that was */
     orrErrorStreamCapture = 20,      /**< the call does not go together with the capture of a stream */
-    orrErrorDeadlock = 21,  /**< streams wait for each other in a circle; they go on when somebody signals */
-    orrErrorFirmware = 22,  /**< the card's firmware crashed while it worked for the stream */
-    orrErrorAborted = 23,   /**< somebody aborted the stream, or one that it waited for */
-    orrErrorAbandoned = 24, /**< nobody is left who may signal what the stream waited for */
+    orrErrorDeadlock = 21,           /**< the wait ends only if somebody signals: streams wait in a circle */
+    orrErrorFirmware = 22,           /**< the card's firmware crashed while it worked for the stream */
+    orrErrorAborted = 23,            /**< somebody aborted the stream, or one that it waited for */
+    orrErrorAbandoned = 24,          /**< nobody is left who may signal what the stream waited for */
 } orrError_t;
 
 /** "orrErrorInvalidValue"; never null. */
