@@ -56,6 +56,8 @@ void make(const std::string& program, const std::string& include, const std::str
     check_locks(api.releases, api.version, lists);
     const auto functions = in_order_of(api.releases, api.headers.functions);
     write(output / "orrery.map", symbol_map(api.releases));
+    fs::create_directories(output / "include/orrery");
+    write(output / "include/orrery/prof_calls.h", calls_header(functions));
     write(output / "entry_points.h", entry_points_header(functions));
     write(output / "entry_points.cc", entry_points_source(functions));
 }
@@ -81,7 +83,7 @@ int main(int argc, char** argv) {
                    "       orrery-apigen release VERSION RELEASES\n"
                    "  INCLUDE   the folder of orrery/*.h\n"
                    "  RELEASES  the folder with a list of what each release brought\n"
-                   "  OUTPUT    where orrery.map, entry_points.h and entry_points.cc go\n"
+                   "  OUTPUT    where orrery.map, entry_points.h, entry_points.cc and include/orrery go\n"
                    "  list      adds what no release has to the list of this one, MAJOR.MINOR\n"
                    "  release   locks the list of a version that is out: nobody can change it by accident\n");
         return 2;

@@ -2,16 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <set>
+
 namespace orrery::apigen {
 namespace {
 
-constexpr const char* kHead = "// Made by orrery-apigen from the headers in umd/include/orrery.\n";
+constexpr const char* kMade = "Made by orrery-apigen from the headers in umd/include/orrery.";
 
 std::string declared(const Function& function) {
     std::string parameters;
     for (const Parameter& parameter : function.parameters)
         parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", parameter.type, parameter.name);
     return fmt::format("{} {}({})", function.result, function.name, parameters);
+}
+
+std::string params_of(const Function& function) {
+    return function.name + "_params";
+}
+
+// Profilers are not told of what they themselves call.
+bool is_told(const Function& function) {
+    return function.header != "prof.h";
 }
 
 }  // namespace
@@ -32,39 +44,63 @@ std::string symbol_map(const std::vector<Release>& releases) {
     return text;
 }
 
-std::string entry_points_header(const std::vector<Function>& functions) {
-    std::string text = kHead;
-    text +=
-        "#pragma once\n\n#include <orrery/graph.h>\n#include <orrery/group.h>\n#include "
-        "<orrery/task.h>\n\n#include <cstdint>\n\n"
-        "namespace orrery::umd {\n\nenum class Entry : std::uint16_t {\n";
-    for (const Function& function : functions)
-        text += fmt::format("    {},\n", function.name);
-    text += "};\n\ninline constexpr const char* kEntryNames[] = {\n";
-    for (const Function& function : functions)
-        text += fmt::format("    \"{}\",\n", function.name);
-    text += "};\n\n";
-    for (const Function& function : functions) {
-        text += fmt::format("struct {}_params {{", function.name);
+std::string calls_header(const std::vector<Function>& functions) {
+    std::set<std::string> headers;
+    std::string numbers, parameters;
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+        const Function& function = functions[i];
+        if (!is_told(function)) continue;
+        headers.insert(function.header);
+        numbers += fmt::format("    orrProfCall_{} = {},\n", function.name, i);
+        if (function.parameters.empty()) continue;  // C has no struct without members
+        parameters += "typedef struct " + params_of(function) + " {\n";
         for (const Parameter& parameter : function.parameters)
-            text += fmt::format("\n    {} {};", parameter.type, parameter.name);
-        text += function.parameters.empty() ? "};\n" : "\n};\n";
+            parameters += fmt::format("    {} {};\n", parameter.type, parameter.name);
+        parameters += fmt::format("}} {};\n", params_of(function));
     }
-    text += "\nnamespace api {\n";
-    for (const Function& function : functions)
-        text += declared(function) + ";\n";
-    text += "}  // namespace api\n\n}  // namespace orrery::umd\n";
-    return text;
+    std::string includes;
+    for (const std::string& header : headers)
+        includes += fmt::format("#include <orrery/{}>\n", header);
+    return fmt::format(
+        "/* SPDX-License-Identifier: MIT */\n"
+        "/** Number and parameters of each call that orrery/prof.h tells of. {} */\n"
+        "#ifndef ORRERY_PROF_CALLS_H\n#define ORRERY_PROF_CALLS_H\n\n{}\n"
+        "typedef enum orrProfCall {{\n{}}} orrProfCall;\n\n{}\n#endif /* ORRERY_PROF_CALLS_H */\n",
+        kMade, includes, numbers, parameters);
+}
+
+std::string entry_points_header(const std::vector<Function>& functions) {
+    std::set<std::string> headers;
+    std::string names, declarations;
+    for (const Function& function : functions) {
+        headers.insert(function.header);
+        names += fmt::format("    \"{}\",\n", function.name);
+        declarations += declared(function) + ";\n";
+    }
+    std::string includes;
+    for (const std::string& header : headers)
+        includes += fmt::format("#include <orrery/{}>\n", header);
+    return fmt::format(
+        "// {}\n#pragma once\n\n{}#include <orrery/prof_calls.h>\n\nnamespace orrery::umd {{\n\n"
+        "// By the numbers of calls.\ninline constexpr const char* kEntryNames[] = {{\n{}}};\n\n"
+        "namespace api {{\n{}}}  // namespace api\n\n}}  // namespace orrery::umd\n",
+        kMade, includes, names, declarations);
 }
 
 std::string entry_points_source(const std::vector<Function>& functions) {
-    std::string text = kHead;
-    text += "#include \"umd/api/entry.h\"\n\nextern \"C\" {\n\n";
+    std::string text = fmt::format("// {}\n#include \"umd/api/entry.h\"\n\nextern \"C\" {{\n\n", kMade);
     for (const Function& function : functions) {
-        text += fmt::format("{} {{\n    ORR_ENTRY({}", declared(function), function.name);
+        std::string arguments;
         for (const Parameter& parameter : function.parameters)
-            text += ", " + parameter.name;
-        text += ");\n}\n";
+            arguments += (arguments.empty() ? "" : ", ") + parameter.name;
+        text += declared(function) + " {\n";
+        if (!is_told(function)) {
+            text += fmt::format("    return orrery::umd::api::{}({});\n}}\n", function.name, arguments);
+        } else if (arguments.empty()) {
+            text += fmt::format("    ORR_ENTRY_PLAIN({});\n}}\n", function.name);
+        } else {
+            text += fmt::format("    ORR_ENTRY({}, {});\n}}\n", function.name, arguments);
+        }
     }
     text += "\n}  // extern \"C\"\n";
     return text;

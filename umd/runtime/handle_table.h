@@ -31,6 +31,8 @@ enum class HandleKind : std::uint8_t {
     kTaskKernel,
     kLibrary,
     kGroup,
+    kProfSubscription,
+    kProfDomain,
 };
 
 // The bits of a handle: 4 that no address has on top, 8 of kind, 52 of what it is.

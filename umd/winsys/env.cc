@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 #include <system_error>
 
@@ -13,13 +14,18 @@ namespace {
 constexpr std::uint32_t kMinPeriodUs = 100, kMaxPeriodUs = 1'000'000, kDefaultPeriodUs = 10'000;
 
 constexpr Env::Variable kVariables[] = {
+    {"ORR_PROF_TOOL", "paths with colons between them, as /usr/lib/a.so:/tmp/b.so",
+     "profiling tools that the library loads at the process's first call; of one that cannot be used a line "
+     "on "
+     "stderr says why"},
     {"ORR_QUOTA", "PERMILLE or PERMILLE/PERIOD_US, as 250 or 250/10000",
      "quota of this process on every device for which the program sets none"},
     {"ORR_VISIBLE_DEVICES", "numbers with commas between them, as 2,0",
      "the only cards that the process sees, and their order; numbers count from 0 in the order of PCI "
      "addresses"},
 };
-constexpr const Env::Variable &kQuota = kVariables[0], &kVisibleDevices = kVariables[1];
+constexpr const Env::Variable &kProfTool = kVariables[0], &kQuota = kVariables[1],
+                              &kVisibleDevices = kVariables[2];
 
 std::string_view value(const Env::Variable& variable) {
     const char* text = std::getenv(variable.name);
@@ -60,6 +66,15 @@ Status check_quota(Quota quota, const char* what) {
 
 std::span<const Env::Variable> Env::variables() {
     return kVariables;
+}
+
+std::vector<std::string> Env::prof_tools() {
+    const char* const text = ::secure_getenv(kProfTool.name);
+    std::vector<std::string> paths;
+    for (const auto part : std::views::split(std::string_view(text == nullptr ? "" : text), ':')) {
+        if (!part.empty()) paths.emplace_back(part.begin(), part.end());
+    }
+    return paths;
 }
 
 Result<Quota> Env::quota() {

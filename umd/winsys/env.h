@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "umd/winsys/error.h"
@@ -22,6 +23,8 @@ class Env {
     };
     static std::span<const Variable> variables();
 
+    // ORR_PROF_TOOL; a program that runs with more rights than its user has loads none.
+    static std::vector<std::string> prof_tools();
     // ORR_QUOTA; without it no limit.
     static Result<Quota> quota();
     // ORR_VISIBLE_DEVICES of `cards`, in its order; without it all.

@@ -68,7 +68,8 @@ TEST(Symbols, AreExportedAsTheListsSay) {
 TEST(Symbols, AllHaveAnEntryPoint) {
     const std::string source = contents(fs::path(GENERATED) / "entry_points.cc");
     for (const auto& [name, node] : listed()) {
-        EXPECT_TRUE(std::regex_search(source, std::regex(fmt::format("ORR_ENTRY\\({}[,)]", name)))) << name;
+        const char* const form = name.starts_with("orrProf") ? "api::{}\\(" : "ORR_ENTRY(_PLAIN)?\\({}[,)]";
+        EXPECT_TRUE(std::regex_search(source, std::regex(fmt::format(fmt::runtime(form), name)))) << name;
     }
 }
 
@@ -142,7 +143,10 @@ TEST_F(Headers, MayPutANewFunctionAnywhereAndNoNumberChanges) {
     ASSERT_EQ(list("0.3"), 0) << output_;
     ASSERT_EQ(run(), 0) << output_;
     const std::string entries = made("out/entry_points.h");
-    EXPECT_THAT(entries, HasSubstr("{\n    orrB,\n    orrA,\n    orrX,\n    orrY,\n};"));
+    EXPECT_THAT(
+        made("out/include/orrery/prof_calls.h"),
+        HasSubstr("{\n    orrProfCall_orrB = 0,\n    orrProfCall_orrA = 1,\n    orrProfCall_orrX = 2,\n"
+                  "    orrProfCall_orrY = 3,\n}"));
     EXPECT_THAT(entries, HasSubstr("{\n    \"orrB\",\n    \"orrA\",\n    \"orrX\",\n    \"orrY\",\n};"));
 }
 

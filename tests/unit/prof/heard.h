@@ -1,0 +1,48 @@
+// A subscription that keeps what it is told.
+#pragma once
+
+#include <orrery/prof.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/unit/umd/api_test.h"
+
+namespace orrery::umd::test {
+
+class Heard {
+  public:
+    explicit Heard(std::uint64_t want = 0) {
+        orrProfOptions options = ORR_INIT(orrProfOptions);
+        options.want = want;
+        EXPECT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
+    }
+    ~Heard() { end(); }
+    Heard(const Heard&) = delete;
+    Heard& operator=(const Heard&) = delete;
+
+    void end() {
+        if (subscription_ != nullptr) EXPECT_OK(orrProfUnsubscribe(subscription_));
+        subscription_ = nullptr;
+    }
+    orrProfSubscription_t subscription() const { return subscription_; }
+
+    std::vector<std::string> words;  // "+orrMalloc", "-orrMalloc", "[text", "]", "!text"
+    std::vector<orrProfRecord> records;
+    std::function<void(const orrProfRecord&)> and_then;
+
+  private:
+    static void told(void* user, const orrProfRecord* record) {
+        auto& self = *static_cast<Heard*>(user);
+        const char marks[] = {'?', '+', '-', '[', ']', '!'};
+        self.words.push_back(marks[record->kind] + std::string(record->name == nullptr ? "" : record->name));
+        self.records.push_back(*record);
+        if (self.and_then) self.and_then(*record);
+    }
+    orrProfSubscription_t subscription_ = nullptr;
+};
+
+using Words = std::vector<std::string>;
+
+}  // namespace orrery::umd::test

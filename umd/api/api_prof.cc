@@ -1,0 +1,62 @@
+#include <orrery/prof.h>
+
+#include "umd/api/guard.h"
+#include "umd/api/structs.h"
+#include "umd/prof/profiler.h"
+#include "umd/prof/ranges.h"
+
+using namespace orrery::umd;
+
+namespace orrery::umd::api {
+
+orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback callback, void* user,
+                            const orrProfOptions* options) {
+    return guarded([&]() -> Status {
+        if (subscription == nullptr) return null_argument("subscription");
+        if (callback == nullptr) return null_argument("callback");
+        ORR_TRY(wanted, read_optional(options, "orrProfOptions"));
+        ORR_TRY(known, check_flags(wanted->want, orrProfWantCalls | orrProfWantRanges, "orrProfSubscribe"));
+        ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
+        *subscription = *made;
+        return {};
+    });
+}
+
+orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription) {
+    return guarded([&] { return Profiler::get().unsubscribe(subscription, Profiler::kUnsubscribeLimit); });
+}
+
+orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name) {
+    return guarded([&]() -> Status {
+        if (domain == nullptr) return null_argument("domain");
+        ORR_TRY(made, create_domain(name));
+        *domain = *made;
+        return {};
+    });
+}
+
+orrError_t orrProfRangePush(orrProfDomain_t domain, const char* text) {
+    return guarded([&] { return push_range(domain, text); });
+}
+
+orrError_t orrProfRangePop(orrProfDomain_t domain) {
+    return guarded([&] { return pop_range(domain); });
+}
+
+orrError_t orrProfMark(orrProfDomain_t domain, const char* text) {
+    return guarded([&] { return mark(domain, text); });
+}
+
+orrError_t orrProfExternalPush(uint64_t id) {
+    return guarded([&] { return push_external(id); });
+}
+
+orrError_t orrProfExternalPop(uint64_t* id) {
+    return guarded([&]() -> Status {
+        ORR_TRY(popped, pop_external());
+        if (id != nullptr) *id = *popped;
+        return {};
+    });
+}
+
+}  // namespace orrery::umd::api

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Profiling: who subscribes is told of each call of this API, with its parameters and result, and of the
+ * ranges and markers of the program. A tool in a library of its own is loaded by the environment
+ * (ORR_PROF_TOOL), so that no program has to be built for it. docs/profiling.md shows how one is written.
+ *
+ * Nothing is told of the functions of this header. When nobody has subscribed a call costs one load more.
+ *
+ * Threads: callbacks come on the thread that makes the call, from many threads at a time. A callback may call
+ * the API: of what its thread does meanwhile its own subscription is told nothing, and others are. It ends
+ * in a return: an exception or longjmp() out of it ends the process or worse. While it runs its thread's call
+ * waits, and nobody else.
+ *
+ * After fork() the subscriptions are in the child as well.
+ */
+#ifndef ORRERY_PROF_H
+#define ORRERY_PROF_H
+
+#include <orrery/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct orrProfSubscription_st* orrProfSubscription_t;
+/** Whose ranges and markers they are; null: the program's own. It lives as long as the process. */
+typedef struct orrProfDomain_st* orrProfDomain_t;
+
+/** What happened. */
+typedef enum orrProfKind {
+    orrProfEnter = 1,      /**< a call begins */
+    orrProfLeave = 2,      /**< it ends; told to those who were told of its beginning */
+    orrProfRangeBegin = 3, /**< orrProfRangePush */
+    orrProfRangeEnd = 4,   /**< orrProfRangePop */
+    orrProfMarker = 5,     /**< orrProfMark */
+} orrProfKind;
+
+/** What a subscriber wants: a sum of these. */
+#define orrProfWantCalls 1u  /* orrProfEnter, orrProfLeave */
+#define orrProfWantRanges 2u /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker */
+
+/**
+ * One of these; all that it points to lives until the callback returns. Calls have numbers, and a struct of
+ * parameters each, in <orrery/prof_calls.h>, which is made from the headers: orrProfCall_orrMalloc and
+ * orrMalloc_params. A number is never given to another call.
+ */
+typedef struct orrProfRecord {
+    size_t size;   /**< see ORR_INIT */
+    uint32_t kind; /**< an orrProfKind */
+    uint32_t call; /**< of Enter and Leave: an orrProfCall_... */
+    /** Of the call, "orrMalloc", or as the program gave it to the range or marker; null: the end of a range.
+     */
+    const char* name;
+    /** Of Enter and Leave: its orr..._params, null if it has none. What those point to is the program's. */
+    const void* params;
+    /** Of Leave: what it gives back, an orrError_t, or a const char* where the call gives a text. */
+    const void* result;
+    /** Of Enter and Leave: the call's number in this process, from 1. Of others: of the call around them. */
+    uint64_t correlation;
+    uint64_t external; /**< the thread's innermost orrProfExternalPush; 0: none */
+    uint64_t thread;   /**< as the system names it: gettid() */
+    uint64_t host_ns;  /**< CLOCK_MONOTONIC */
+    /** Of Enter and Leave: a word of the subscriber's, 0 at first, the same one in both. Null in others. */
+    uint64_t* data;
+    const char* domain; /**< of ranges and markers: the domain's name; null: the program's own */
+    uint64_t depth;     /**< of ranges: how many of the domain the thread has open around it */
+} orrProfRecord;
+
+typedef void (*orrProfCallback)(void* user, const orrProfRecord* record);
+
+/** How many subscriptions there can be at a time. */
+#define orrProfMaxSubscriptions 8u
+
+typedef struct orrProfOptions {
+    size_t size;   /**< see ORR_INIT */
+    uint64_t want; /**< orrProfWant...; 0: all of them, also those of later versions */
+} orrProfOptions;
+/** options may be null. orrErrorOutOfMemory: there are orrProfMaxSubscriptions already. */
+ORR_API orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback callback, void* user,
+                                    const orrProfOptions* options);
+/**
+ * When it returns orrSuccess none of its callbacks runs any more, but the one that made this call. It waits
+ * for those that run, 10 s at most: orrErrorTimeout says that one still runs. No other begins then, and the
+ * call can be made again.
+ */
+ORR_API orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription);
+
+/** The same name gives the same one again. At most 1,024, each with a name of at most 255 bytes. */
+ORR_API orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name);
+/** Begins a range of this thread, within those of the same domain that are open. */
+ORR_API orrError_t orrProfRangePush(orrProfDomain_t domain, const char* text);
+/** Ends the innermost one. orrErrorInvalidValue: there is none. */
+ORR_API orrError_t orrProfRangePop(orrProfDomain_t domain);
+/** A moment with a name. */
+ORR_API orrError_t orrProfMark(orrProfDomain_t domain, const char* text);
+
+/** Records of this thread have this number until orrProfExternalPop: the step of a framework, say. Not 0. */
+ORR_API orrError_t orrProfExternalPush(uint64_t id);
+/** id: which one it was; may be null. orrErrorInvalidValue: there is none. */
+ORR_API orrError_t orrProfExternalPop(uint64_t* id);
+
+/** What a tool's library exports under the name orrery_prof_tool, as a constant. */
+#define orrProfToolVersion 1u
+typedef struct orrProfTool {
+    size_t size;      /**< see ORR_INIT */
+    uint64_t version; /**< orrProfToolVersion: a library of another one does not load the tool */
+    const char* name; /**< for messages */
+    /**
+     * Before the first call of the process that is told of; it subscribes. Anything but orrSuccess: the tool
+     * does not want to, and is called no more. Other threads' first calls wait for it, for 10 s at most.
+     */
+    orrError_t (*start)(void);
+    /** When the process ends by exit(). Other threads may still make calls. May be null. */
+    void (*stop)(void);
+} orrProfTool;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ORRERY_PROF_H */

@@ -1,0 +1,208 @@
+#include "umd/prof/profiler.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <thread>
+
+#include "umd/prof/tools.h"
+#include "umd/runtime/handle_table.h"
+
+namespace orrery::umd {
+namespace {
+
+std::atomic<std::uint64_t> g_calls{0};
+
+// The thread's, whose number changes in a child after fork().
+std::uint64_t thread_number() noexcept {
+    thread_local pid_t process = 0;
+    thread_local std::uint64_t number = 0;
+    static std::atomic<pid_t> own{0};
+    static const int registered = ::pthread_atfork(nullptr, nullptr, [] { own.store(::getpid()); });
+    if (own.load(std::memory_order_relaxed) == 0) own.store(::getpid());
+    if (const pid_t now = own.load(std::memory_order_relaxed); registered != 0 || process != now) {
+        process = now;
+        number = static_cast<std::uint64_t>(::gettid());
+    }
+    return number;
+}
+
+std::uint64_t host_time_ns() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+constexpr std::uint64_t kAll = orrProfWantCalls | orrProfWantRanges;
+
+}  // namespace
+
+ThreadMarks& thread_marks() noexcept {
+    thread_local ThreadMarks marks;
+    return marks;
+}
+
+Profiler& Profiler::get() {
+    alignas(Profiler) static std::byte room[sizeof(Profiler)];
+    static Profiler* const profiler = new (room) Profiler;
+    return *profiler;
+}
+
+Profiler::Profiler() {
+    // A thread that forks holds the mutex meanwhile, so the child finds it in order.
+    (void)::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                           [] {
+                               get().enter_child();
+                               get().mutex_.unlock();
+                           });
+}
+
+void Profiler::enter_child() noexcept {
+    const std::uint32_t inside = thread_marks().inside;
+    for (Slot& slot : slots_)
+        slot.running.store((inside & bit(slot)) != 0 ? 1 : 0);
+}
+
+void Profiler::update_wanted() {
+    std::uint32_t wanted = 0;
+    for (const Slot& slot : slots_) {
+        if (slot.generation.load() != 0) wanted |= static_cast<std::uint32_t>(slot.want);
+    }
+    // start_tools() may clear its bit meanwhile.
+    std::uint32_t before = prof_wanted.load();
+    while (!prof_wanted.compare_exchange_weak(before, (before & kProfNotStarted) | wanted)) {
+    }
+}
+
+Result<orrProfSubscription_t> Profiler::subscribe(orrProfCallback callback, void* user, std::uint64_t want) {
+    const std::lock_guard lock(mutex_);
+    for (Slot& slot : slots_) {
+        // Whoever looks at a slot whose last owner is gone is there for a moment.
+        if (slot.owner != 0 || slot.running.load() != 0) continue;
+        slot.owner = ++last_generation_;
+        slot.callback = callback;
+        slot.user = user;
+        slot.want = want == 0 ? kAll : want;
+        slot.generation.store(slot.owner);
+        update_wanted();
+        const std::uint64_t number = slot.owner << 3 | static_cast<std::uint64_t>(&slot - slots_.data());
+        return reinterpret_cast<orrProfSubscription_t>(handle_mark(HandleKind::kProfSubscription) |
+                                                       (number & kHandleBits));
+    }
+    return fail(orrErrorOutOfMemory, "there are {} subscriptions already: end one (orrProfUnsubscribe)",
+                orrProfMaxSubscriptions);
+}
+
+Status Profiler::unsubscribe(orrProfSubscription_t subscription, std::chrono::milliseconds limit) {
+    static_assert(orrProfMaxSubscriptions == 8);  // three bits of a handle
+    const auto handle = reinterpret_cast<std::uintptr_t>(subscription);
+    const std::uint64_t number = handle & kHandleBits;
+    Slot& slot = slots_[number & 7];
+    const bool kind = (handle & ~kHandleBits) == handle_mark(HandleKind::kProfSubscription);
+    {
+        const std::lock_guard lock(mutex_);
+        if (!kind || slot.owner == 0 || slot.owner != number >> 3) {
+            return fail(orrErrorInvalidHandle, "{} is not a subscription, or was ended",
+                        fmt::ptr(subscription));
+        }
+        slot.generation.store(0);
+        update_wanted();
+    }
+    const std::uint64_t own = (thread_marks().inside & bit(slot)) != 0 ? 1 : 0;
+    const auto until = std::chrono::steady_clock::now() + limit;
+    std::chrono::microseconds pause{1};
+    while (slot.running.load() > own) {
+        if (std::chrono::steady_clock::now() >= until) {
+            return fail(
+                orrErrorTimeout,
+                "a callback of the subscription has not returned for {} ms; no other begins: see what "
+                "it waits for, and end the subscription again",
+                limit.count());
+        }
+        std::this_thread::sleep_for(pause);
+        pause = std::min(pause * 2, std::chrono::microseconds{1'000});
+    }
+    const std::lock_guard lock(mutex_);
+    if (slot.owner == number >> 3) slot.owner = 0;
+    return {};
+}
+
+std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t want,
+                             std::uint64_t generation) noexcept {
+    ThreadMarks& marks = thread_marks();
+    if (slot.generation.load(std::memory_order_relaxed) == 0 || (marks.inside & bit(slot)) != 0) return 0;
+    // Counted first: either unsubscribe() sees the count, or this sees that it is over.
+    slot.running.fetch_add(1);
+    const std::uint64_t now = slot.generation.load();
+    const bool told = now != 0 && (generation == 0 || now == generation) && (slot.want & want) != 0;
+    if (told) {
+        marks.inside |= bit(slot);
+        slot.callback(slot.user, &record);
+        marks.inside &= ~bit(slot);
+    }
+    slot.running.fetch_sub(1);
+    return told ? now : 0;
+}
+
+void Profiler::tell(orrProfRecord& record, std::uint32_t want) noexcept {
+    const ThreadMarks& marks = thread_marks();
+    record.size = sizeof record;
+    record.correlation = marks.correlation;
+    record.external = marks.external;
+    record.thread = thread_number();
+    record.host_ns = host_time_ns();
+    for (Slot& slot : slots_)
+        (void)call(slot, record, want, 0);
+}
+
+void Profiler::tell_enter(orrProfRecord& record, Told& told) noexcept {
+    record.thread = thread_number();
+    record.host_ns = host_time_ns();
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        record.data = &told.data[i];
+        told.generation[i] = call(slots_[i], record, orrProfWantCalls, 0);
+    }
+}
+
+void Profiler::tell_leave(orrProfRecord& record, Told& told) noexcept {
+    record.host_ns = host_time_ns();
+    // The last who was told of the beginning is the first who is told of the end: his time is within.
+    for (std::size_t i = slots_.size(); i-- > 0;) {
+        if (told.generation[i] == 0) continue;
+        record.data = &told.data[i];
+        (void)call(slots_[i], record, orrProfWantCalls, told.generation[i]);
+    }
+}
+
+CallReport::CallReport(std::uint32_t number, const char* name, const void* params) noexcept {
+    if ((prof_wanted.load(std::memory_order_relaxed) & kProfNotStarted) != 0) start_tools();
+    ThreadMarks& marks = thread_marks();
+    around_ = marks.correlation;
+    if ((prof_wanted.load(std::memory_order_relaxed) & orrProfWantCalls) == 0) return;
+    marks.correlation = g_calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    record_.size = sizeof record_;
+    record_.kind = orrProfEnter;
+    record_.call = number;
+    record_.name = name;
+    record_.params = params;
+    record_.correlation = marks.correlation;
+    record_.external = marks.external;
+    Profiler::get().tell_enter(record_, told_);
+}
+
+void CallReport::leave(const void* result) noexcept {
+    ThreadMarks& marks = thread_marks();
+    if (record_.kind != 0) {
+        record_.kind = orrProfLeave;
+        record_.result = result;
+        record_.external = marks.external;
+        Profiler::get().tell_leave(record_, told_);
+    }
+    marks.correlation = around_;
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,144 @@
+#include "umd/prof/ranges.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "umd/prof/profiler.h"
+#include "umd/prof/tools.h"
+#include "umd/runtime/handle_table.h"
+
+namespace orrery::umd {
+namespace {
+
+constexpr std::size_t kMaxDomains = 1024;  // with the program's own
+constexpr std::size_t kMaxName = 255;
+constexpr std::size_t kMaxExternal = 1024;  // a thread
+
+// Names stay where they are, so who reads one takes no lock. Domain 0 is the program's own, without a name.
+struct Domains {
+    std::mutex mutex;
+    std::atomic<std::size_t> count{1};
+    std::array<std::unique_ptr<const std::string>, kMaxDomains> names;
+};
+Domains& domains() {
+    static auto* const all = std::make_unique<Domains>().release();
+    return *all;
+}
+
+// Of a thread.
+struct Open {
+    std::vector<std::uint64_t> ranges;    // how many, by domain
+    std::vector<std::uint64_t> external;  // innermost last
+};
+Open& open_here() {
+    thread_local Open open;
+    return open;
+}
+
+Result<std::size_t> number_of(orrProfDomain_t domain) {
+    if (domain == nullptr) return 0;
+    const auto handle = reinterpret_cast<std::uintptr_t>(domain);
+    const std::size_t number = handle & kHandleBits;
+    const bool kind = (handle & ~kHandleBits) == handle_mark(HandleKind::kProfDomain);
+    if (kind && number != 0 && number < domains().count.load(std::memory_order_acquire)) return number;
+    return fail(orrErrorInvalidHandle, "{} is not a domain: make one with orrProfDomainCreate",
+                fmt::ptr(domain));
+}
+
+void tell(orrProfKind kind, std::size_t domain, const char* text, std::uint64_t depth) {
+    if (!prof_wants(orrProfWantRanges)) return;
+    start_tools();  // a range may come before any call
+    if (!prof_wants(orrProfWantRanges)) return;
+    orrProfRecord record{};
+    record.kind = kind;
+    record.name = text;
+    record.depth = depth;
+    if (domain != 0) record.domain = domains().names[domain]->c_str();
+    Profiler::get().tell(record, orrProfWantRanges);
+}
+
+Status no_text() {
+    return fail(orrErrorInvalidValue, "the text is null");
+}
+
+}  // namespace
+
+Result<orrProfDomain_t> create_domain(const char* name) {
+    if (name == nullptr) return fail(orrErrorInvalidValue, "the domain's name is null");
+    const std::string_view text(name);
+    if (text.empty() || text.size() > kMaxName) {
+        return fail(orrErrorInvalidValue, "the domain's name has {} bytes: give 1 to {}", text.size(),
+                    kMaxName);
+    }
+    Domains& all = domains();
+    const std::lock_guard lock(all.mutex);
+    const std::size_t count = all.count.load(std::memory_order_relaxed);
+    std::size_t number = 1;
+    while (number < count && *all.names[number] != text)
+        ++number;
+    if (number == kMaxDomains)
+        return fail(orrErrorOutOfMemory, "there are {} domains already, which is all there can be", count);
+    if (number == count) {
+        all.names[number] = std::make_unique<const std::string>(text);
+        all.count.store(count + 1, std::memory_order_release);
+    }
+    return reinterpret_cast<orrProfDomain_t>(handle_mark(HandleKind::kProfDomain) | number);
+}
+
+Status push_range(orrProfDomain_t domain, const char* text) {
+    if (text == nullptr) return no_text();
+    ORR_TRY(number, number_of(domain));
+    auto& ranges = open_here().ranges;
+    if (ranges.size() <= *number) ranges.resize(*number + 1);
+    tell(orrProfRangeBegin, *number, text, ranges[*number]++);
+    return {};
+}
+
+Status pop_range(orrProfDomain_t domain) {
+    ORR_TRY(number, number_of(domain));
+    auto& ranges = open_here().ranges;
+    if (ranges.size() <= *number || ranges[*number] == 0) {
+        return fail(orrErrorInvalidValue, "this thread has no range of that domain open: push one first");
+    }
+    tell(orrProfRangeEnd, *number, nullptr, --ranges[*number]);
+    return {};
+}
+
+Status mark(orrProfDomain_t domain, const char* text) {
+    if (text == nullptr) return no_text();
+    ORR_TRY(number, number_of(domain));
+    const auto& ranges = open_here().ranges;
+    tell(orrProfMarker, *number, text, ranges.size() <= *number ? 0 : ranges[*number]);
+    return {};
+}
+
+Status push_external(std::uint64_t id) {
+    if (id == 0) return fail(orrErrorInvalidValue, "the number is 0, which stands for none");
+    auto& external = open_here().external;
+    if (external.size() >= kMaxExternal) {
+        return fail(orrErrorOutOfMemory, "this thread has {} numbers pushed: pop some (orrProfExternalPop)",
+                    external.size());
+    }
+    external.push_back(id);
+    thread_marks().external = id;
+    return {};
+}
+
+Result<std::uint64_t> pop_external() {
+    auto& external = open_here().external;
+    if (external.empty())
+        return fail(orrErrorInvalidValue,
+                    "this thread has no number pushed: orrProfExternalPush comes first");
+    const std::uint64_t id = external.back();
+    external.pop_back();
+    thread_marks().external = external.empty() ? 0 : external.back();
+    return id;
+}
+
+}  // namespace orrery::umd

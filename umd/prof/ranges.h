@@ -1,0 +1,17 @@
+// Ranges, markers and numbers of others that the program gives its work.
+#pragma once
+
+#include <orrery/prof.h>
+
+#include "umd/winsys/error.h"
+
+namespace orrery::umd {
+
+Result<orrProfDomain_t> create_domain(const char* name);
+Status push_range(orrProfDomain_t domain, const char* text);
+Status pop_range(orrProfDomain_t domain);
+Status mark(orrProfDomain_t domain, const char* text);
+Status push_external(std::uint64_t id);
+Result<std::uint64_t> pop_external();
+
+}  // namespace orrery::umd
