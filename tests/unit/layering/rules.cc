@@ -121,6 +121,7 @@ const Arrows& sched_arrows() {
 const Arrows& tool_arrows() {
     static const Arrows map = {
         {"tools/bench", {"tools/text", "tools/topology"}},
+        {"tools/prof", {"tools/text"}},
         {"tools/records", {"tools/text"}},
         {"tools/run", {"tools/text", "tools/topology"}},
         {"tools/scenario", {"tools/text", "tools/records"}},

@@ -56,7 +56,7 @@ TEST(Tools, HearOfRangesBeforeTheFirstCall) {
 }
 
 TEST(Tools, HearOfOtherThreads) {
-    EXPECT_THAT(run(tool(), "threads").output, HasSubstr("tool: +orrGetErrorString\n"));
+    EXPECT_THAT(run(tool(), "thread").output, HasSubstr("tool: +orrGetErrorString\n"));
 }
 
 // Each is refused in a line that names it, and the program and the other tool go on.

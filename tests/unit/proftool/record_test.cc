@@ -1,0 +1,177 @@
+// orrery-prof record with programs that are linked with the real library, whatever becomes of them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tools/prof/profile.h"
+
+namespace orrery::prof::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class Record : public ::testing::Test {
+  protected:
+    Record() : folder_(fs::temp_directory_path() / fmt::format("orrery-proftool-{}", ::getpid())) {
+        fs::create_directories(folder_ / "tmp");
+    }
+    ~Record() override { fs::remove_all(folder_); }
+
+    // Status; what it printed is in output_.
+    int run(const std::string& words, const std::string& environment = "") {
+        const std::string command = fmt::format("cd {} && TMPDIR={}/tmp {} {} {} 2>&1", folder_.string(),
+                                                folder_.string(), environment, ORRERY_PROF, words);
+        std::FILE* const pipe = ::popen(command.c_str(), "re");
+        output_.clear();
+        std::array<char, 4096> piece{};
+        while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe))
+            output_.append(piece.data(), got);
+        const int status = ::pclose(pipe);
+        EXPECT_TRUE(fs::is_empty(folder_ / "tmp")) << "parts are left";
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    int record(const std::string& words, const std::string& options = "",
+               const std::string& environment = "") {
+        return run(fmt::format("record -o x {} -- {} {}", options, PROGRAM, words), environment);
+    }
+    Profile profile() {
+        auto read = read_profile(folder_ / "x");
+        EXPECT_TRUE(read) << read.error().text;
+        return read ? *read : Profile{};
+    }
+    static std::map<std::string, int> calls(const Process& process) {
+        std::map<std::string, int> counts;
+        for (const CallRecord& call : process.calls)
+            ++counts[std::string(process.text(call.head.text))];
+        return counts;
+    }
+
+    const fs::path folder_;
+    std::string output_;
+};
+
+using Counts = std::map<std::string, int>;
+
+TEST_F(Record, HasEachCallOfAProgram) {
+    ASSERT_EQ(record("range fail"), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("orrSuccess\n"));
+    EXPECT_THAT(output_, HasSubstr("of 1 process in x"));
+    const Profile all = profile();
+    ASSERT_EQ(all.processes.size(), 1u);
+    const Process& process = all.processes[0];
+    EXPECT_THAT(process.command, HasSubstr("prof_test_program range fail"));
+    EXPECT_TRUE(process.ended);
+    EXPECT_EQ(process.lost, 0u);
+    EXPECT_EQ(calls(process), (Counts{{"orrGetErrorName", 1}, {"orrFree", 1}}));
+    EXPECT_EQ(process.calls[0].error, 0);
+    EXPECT_NE(process.calls[1].error, 0);
+    ASSERT_EQ(process.ranges.size(), 2u);
+    EXPECT_EQ(process.text(process.ranges[0].record.head.text), "work");
+    EXPECT_LE(process.ranges[0].record.ns, process.calls[0].begin_ns);
+    EXPECT_GE(process.ranges[1].record.ns, process.calls[0].end_ns);
+    EXPECT_EQ(run("stat x"), 0);
+    EXPECT_THAT(output_, HasSubstr("orrFree"));
+    EXPECT_EQ(run("trace x -o y.json"), 0);
+    EXPECT_EQ(run("trace x --perfetto -o y.pb"), 0);
+    EXPECT_GT(fs::file_size(folder_ / "y.pb"), 100u);
+}
+
+TEST_F(Record, HasManyCallsOfManyThreads) {
+    ASSERT_EQ(record("threads many"), 0) << output_;
+    const Profile all = profile();
+    EXPECT_EQ(calls(all.processes.at(0)), (Counts{{"orrGetErrorName", 1}, {"orrGetErrorString", 120'000}}));
+    std::set<std::uint32_t> threads;
+    for (const CallRecord& call : all.processes[0].calls)
+        threads.insert(call.thread);
+    EXPECT_EQ(threads.size(), 5u);
+}
+
+TEST_F(Record, HasAPartOfEachProcess) {
+    ASSERT_EQ(record("fork exec"), 0) << output_;
+    const Profile all = profile();
+    ASSERT_EQ(all.processes.size(), 4u) << "itself, two children, and what the second one executes";
+    std::multiset<int> strings;
+    std::map<std::uint64_t, int> pids;
+    for (const Process& process : all.processes) {
+        strings.insert(calls(process)["orrGetErrorString"]);
+        ++pids[process.pid];
+    }
+    EXPECT_EQ(strings, (std::multiset<int>{0, 0, 1, 3}));
+    EXPECT_EQ(pids.size(), 3u);
+    EXPECT_EQ(all.processes[1].parent, all.processes[0].pid);
+}
+
+TEST_F(Record, OfOneThatIsKilledHasAllUntilThen) {
+    EXPECT_EQ(record("threads kill"), 128 + 9);
+    const Profile all = profile();
+    EXPECT_FALSE(all.processes.at(0).ended);
+    EXPECT_EQ(calls(all.processes[0]), (Counts{{"orrGetErrorName", 1}, {"orrGetErrorString", 20'000}}));
+}
+
+TEST_F(Record, CountsWhatHasNoRoom) {
+    ASSERT_EQ(record("many", "--limit 1"), 0);
+    EXPECT_THAT(output_, HasSubstr("records were lost: give a larger --limit"));
+    const Profile all = profile();
+    const Process& process = all.processes.at(0);
+    EXPECT_GT(process.lost, 0u);
+    EXPECT_EQ(process.calls.size() + process.lost, 100'001u);
+}
+
+TEST_F(Record, TakesAnyNames) {
+    ASSERT_EQ(record("names"), 0);
+    const Profile all = profile();
+    const Process& process = all.processes.at(0);
+    ASSERT_EQ(process.ranges.size(), 6u);
+    EXPECT_EQ(process.text(process.ranges[1].record.domain), "io");
+    EXPECT_EQ(process.ranges[2].record.external, 5u);
+    EXPECT_EQ(process.text(process.ranges[3].record.head.text), std::string(kMaxText, 'x')) << "cut";
+    EXPECT_EQ(run("stat x"), 0);
+    EXPECT_EQ(run("trace x -o y.json"), 0);
+    EXPECT_EQ(run("trace x --perfetto -o y.pb"), 0);
+}
+
+TEST_F(Record, GoesTogetherWithAnotherTool) {
+    ASSERT_EQ(record("", "", fmt::format("ORR_PROF_TOOL={}", OTHER_TOOL)), 0);
+    EXPECT_THAT(output_, HasSubstr("tool: +orrGetErrorName"));
+    EXPECT_EQ(calls(profile().processes.at(0)), (Counts{{"orrGetVersion", 1}, {"orrGetErrorName", 1}}))
+        << "with what the other tool calls as it starts";
+}
+
+TEST_F(Record, GivesTheCommandsStatus) {
+    EXPECT_EQ(record("status"), 7);
+    EXPECT_EQ(run("record -o x -- /nowhere/program"), 127);
+    EXPECT_THAT(output_, HasSubstr("/nowhere/program cannot be started: No such file"));
+    EXPECT_EQ(run("record -o x -- true"), 1);
+    EXPECT_THAT(output_, HasSubstr("nothing was recorded"));
+    EXPECT_EQ(run("record -o x -- sh -c 'exit 5'"), 5);
+    EXPECT_EQ(run("record -o /nowhere/x -- touch touched"), 127);
+    EXPECT_THAT(output_, HasSubstr("/nowhere/x cannot be written"));
+    EXPECT_FALSE(fs::exists(folder_ / "touched"));
+}
+
+TEST_F(Record, WantsAProperCommandLine) {
+    for (const char* words :
+         {"", "nothing", "record", "record --", "record -o", "record -x -- true", "stat", "stat a b",
+          "trace x", "trace -o y", "record --limit 0 -- true", "record --limit x -- true"}) {
+        EXPECT_EQ(run(words), 2) << words;
+        EXPECT_THAT(output_, HasSubstr("usage: orrery-prof")) << words;
+    }
+    EXPECT_EQ(run("--help"), 0);
+    EXPECT_EQ(run("stat /etc/passwd"), 1);
+    EXPECT_THAT(output_, HasSubstr("/etc/passwd: it is not a profile"));
+    EXPECT_EQ(run("stat nowhere"), 1);
+    EXPECT_THAT(output_, HasSubstr("nowhere"));
+}
+
+}  // namespace
+}  // namespace orrery::prof::test

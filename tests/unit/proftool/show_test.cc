@@ -1,0 +1,131 @@
+// What is made of a profile: tables, JSON, Perfetto's messages.
+#include "tools/prof/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "perfetto.pb.h"
+#include "tests/unit/proftool/made_profile.h"
+
+namespace orrery::prof::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Profile read(const std::string& parts) {
+    auto profile = parse_profile(made_profile(parts));
+    EXPECT_TRUE(profile) << profile.error().text;
+    return *profile;
+}
+
+std::string two_calls() {
+    MadePart part;
+    const auto copy = part.text("orrMemcpy"), step = part.text("step"), io = part.text("io");
+    part.range(Type::kRangeBegin, step, 1'500);
+    part.call(copy, 2'000, 2'500);
+    part.call(copy, 2'500, 4'000, 101, 1);
+    part.range(Type::kRangeBegin, step, 2'600, io);
+    part.range(Type::kRangeEnd, 0, 3'000);
+    part.range(Type::kMark, step, 3'100, io);
+    part.range(Type::kRangeEnd, 0, 3'500, io);
+    part.range(Type::kRangeEnd, 0, 3'600, io);  // its beginning is not here
+    return part.bytes();
+}
+
+TEST(Stat, CountsAndAdds) {
+    const std::string text = stat_text(read(two_calls()));
+    EXPECT_THAT(text, HasSubstr("process 100: program\n"));
+    EXPECT_THAT(text, HasSubstr("  orrMemcpy      2  2.000 us  1.000 us  1.500 us       1\n"));
+    EXPECT_THAT(text, HasSubstr("  step          1    1.500 us    1.500 us    1.500 us\n"));
+    EXPECT_THAT(text, HasSubstr("  io: step      1  900.000 ns  900.000 ns  900.000 ns\n"));
+    EXPECT_THAT(text, HasSubstr("markers: 1"));
+    EXPECT_THAT(text, Not(HasSubstr("lost")));
+}
+
+TEST(Stat, SaysWhatIsMissing) {
+    MadePart part(5, "killed");
+    part.head.lost = 12'345;
+    part.head.ended = 0;
+    const std::string text = stat_text(read(part.bytes()));
+    EXPECT_THAT(text, HasSubstr("nothing was recorded"));
+    EXPECT_THAT(text, HasSubstr("12 345 records were lost"));
+    EXPECT_THAT(text, HasSubstr("did not end by exit()"));
+}
+
+TEST(Stat, ShowsNoControlCharacters) {
+    MadePart part(5, "a\x1b[31mb");
+    part.call(part.text("\x1b]0;title\x07"), 1, 2);
+    EXPECT_THAT(stat_text(read(part.bytes())), Not(HasSubstr("\x1b")));
+}
+
+TEST(Chrome, HasACompleteEventForEachCallAndRange) {
+    const json all = json::parse(chrome_json(read(two_calls())));
+    std::map<std::string, int> kinds;
+    std::set<std::uint64_t> range_tracks;
+    for (const json& event : all.at("traceEvents")) {
+        const std::string phase = event.at("ph"), category = event.value("cat", "");
+        ++kinds[phase + category];
+        if (category == "range") range_tracks.insert(event.at("tid").get<std::uint64_t>());
+        if (category == "call" && event.at("tid") == 101) {
+            EXPECT_EQ(event.at("ts"), 1.5);  // us from the first moment
+            EXPECT_EQ(event.at("dur"), 1.5);
+            EXPECT_EQ(event.at("args").at("error"), 1);
+            EXPECT_EQ(event.at("args").at("correlation"), 7);
+        }
+    }
+    EXPECT_EQ(kinds, (std::map<std::string, int>{{"M", 2}, {"Xcall", 2}, {"Xrange", 2}, {"imark", 1}}));
+    EXPECT_EQ(range_tracks.size(), 2u) << "ranges of two domains need not lie within each other";
+}
+
+TEST(Chrome, OfHostileNamesIsStillJson) {
+    MadePart part(5, "\xff\"},{");
+    part.call(part.text("\"</script>\xc3\x28\n"), 1'000, 2'000);
+    const json all = json::parse(chrome_json(read(part.bytes())));
+    EXPECT_EQ(all.at("traceEvents").size(), 2u);
+}
+
+TEST(Perfetto, SlicesOfATrackLieWithinEachOther) {
+    MadePart part;
+    const auto outer = part.text("outer"), inner = part.text("\xffinner");
+    part.range(Type::kRangeBegin, outer, 2'000);
+    part.call(inner, 2'000, 2'000);  // of no length, at the same moment
+    part.call(inner, 2'000, 2'500);
+    part.call(inner, 2'500, 3'000);
+    part.range(Type::kRangeEnd, 0, 3'000);
+    orrery::perfetto::Trace trace;
+    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(read(part.bytes() + two_calls()))));
+    std::set<std::uint64_t> tracks;
+    std::map<std::uint64_t, int> depth;
+    std::uint64_t last = 0;
+    int begun = 0, calls = 0;
+    for (const auto& packet : trace.packet()) {
+        if (packet.has_track_descriptor()) {
+            EXPECT_TRUE(tracks.insert(packet.track_descriptor().uuid()).second);
+            continue;
+        }
+        const auto& event = packet.track_event();
+        EXPECT_TRUE(tracks.contains(event.track_uuid()));
+        EXPECT_GE(packet.timestamp(), last);
+        last = packet.timestamp();
+        if (event.type() == orrery::perfetto::TrackEvent::TYPE_SLICE_BEGIN) {
+            ++begun;
+            ++depth[event.track_uuid()];
+            calls += event.categories(0) == "call" ? 1 : 0;
+        }
+        if (event.type() == orrery::perfetto::TrackEvent::TYPE_SLICE_END)
+            EXPECT_GE(--depth[event.track_uuid()], 0);
+    }
+    EXPECT_EQ(begun, 8);
+    EXPECT_EQ(calls, 5);
+    for (const auto& [track, open] : depth)
+        EXPECT_EQ(open, 0) << track;
+}
+
+}  // namespace
+}  // namespace orrery::prof::test

@@ -1,0 +1,15 @@
+# A sample, recorded: its results and status are as ever, and each of its calls is in the profile.
+set -eu
+orrery-prof record -o /tmp/sample.prof -- vector_basics --quick
+orrery-prof stat /tmp/sample.prof | tee /tmp/stat
+grep -Eq '^  orrLaunchKernel +9 ' /tmp/stat
+grep -Eq '^  orrStreamDestroy +1 ' /tmp/stat
+! grep -q 'did not end by exit' /tmp/stat
+orrery-prof trace /tmp/sample.prof -o /tmp/trace.json
+[ "$(grep -o '"name":"orrLaunchKernel"' /tmp/trace.json | wc -l)" = 9 ]
+orrery-prof trace /tmp/sample.prof --perfetto -o /tmp/trace.pb
+[ -s /tmp/trace.pb ]
+# What is wrong with the command line of a sample is its own matter, and shows.
+status=0
+orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?
+[ $status = 2 ]

@@ -1,0 +1,96 @@
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/prof/show.h"
+#include "tools/prof/spans.h"
+
+namespace orrery::prof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Writer {
+  public:
+    explicit Writer(std::uint64_t begin_ns) : begin_ns_(begin_ns) {}
+
+    void add(const Process& process) {
+        pid_ = process.pid;
+        name("process_name", pid_, process.command);
+        for (const CallRecord& call : process.calls) {
+            Json event = slice(process, call.head.text, "call", call.thread, call.begin_ns, call.end_ns);
+            event["args"] = {{"correlation", call.correlation}, {"error", call.error}};
+            if (call.external != 0) event["args"]["external"] = call.external;
+            events_.push_back(std::move(event));
+        }
+        for (const Span& span : spans_of(process)) {
+            Json event = slice(process, span.text, "range", track(process, span.thread, span.domain),
+                               span.begin_ns, span.end_ns);
+            event["args"] = Json::object();
+            if (span.external != 0) event["args"]["external"] = span.external;
+            if (span.open) event["args"]["open"] = true;
+            events_.push_back(std::move(event));
+        }
+        for (const auto& [type, range] : process.ranges) {
+            if (type != Type::kMark) continue;
+            events_.push_back({{"ph", "i"},
+                               {"s", "t"},
+                               {"cat", "mark"},
+                               {"name", process.text(range.head.text)},
+                               {"pid", pid_},
+                               {"tid", track(process, range.thread, range.domain)},
+                               {"ts", microseconds(range.ns)}});
+        }
+    }
+
+    std::string text() const {
+        const Json all = {{"displayTimeUnit", "ns"}, {"traceEvents", events_}};
+        return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    }
+
+  private:
+    double microseconds(std::uint64_t ns) const { return static_cast<double>(ns - begin_ns_) / 1000.0; }
+
+    void name(const char* what, std::uint64_t tid, std::string_view text) {
+        events_.push_back(
+            {{"ph", "M"}, {"name", what}, {"pid", pid_}, {"tid", tid}, {"args", {{"name", text}}}});
+    }
+    // Slices of a track lie within each other, which those of two domains need not.
+    std::uint64_t track(const Process& process, std::uint32_t thread, std::uint32_t domain) {
+        if (domain == 0) return thread;
+        const auto [found, is_new] =
+            tracks_.try_emplace({pid_, thread, domain}, kFirstTrack + tracks_.size());
+        if (is_new) {
+            name("thread_name", found->second,
+                 std::string(process.text(domain)) + " of thread " + std::to_string(thread));
+        }
+        return found->second;
+    }
+    Json slice(const Process& process, std::uint32_t text, const char* category, std::uint64_t tid,
+               std::uint64_t begin, std::uint64_t end) const {
+        return {{"ph", "X"},
+                {"cat", category},
+                {"name", process.text(text)},
+                {"pid", pid_},
+                {"tid", tid},
+                {"ts", microseconds(begin)},
+                {"dur", static_cast<double>(end - begin) / 1000.0}};
+    }
+
+    static constexpr std::uint64_t kFirstTrack = std::uint64_t{1} << 32;  // no thread has it
+    const std::uint64_t begin_ns_;
+    std::uint64_t pid_ = 0;
+    std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;
+    Json events_ = Json::array();
+};
+
+}  // namespace
+
+std::string chrome_json(const Profile& profile) {
+    Writer writer(profile.begin_ns);
+    for (const Process& process : profile.processes)
+        writer.add(process);
+    return writer.text();
+}
+
+}  // namespace orrery::prof

@@ -1,0 +1,137 @@
+// orrery-prof: what programs do with liborrery, recorded and shown.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <orrery/prof.h>
+
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/prof/profile.h"
+#include "tools/prof/record.h"
+#include "tools/prof/show.h"
+#include "tools/text/files.h"
+#include "tools/text/shown.h"
+#include "tools/text/units.h"
+
+extern "C" const orrProfTool orrery_prof_tool;  // of the recorder
+
+namespace {
+
+using namespace orrery;
+using namespace orrery::prof;
+
+constexpr const char* kHelp =
+    "usage: orrery-prof record [-o FILE] [--limit MIB] -- COMMAND [ARGUMENT...]\n"
+    "       orrery-prof stat FILE\n"
+    "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
+    "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
+    "shows how often and how long, or makes a timeline of it.\n"
+    "\n"
+    "  -o FILE      the profile (orrery.prof), or where the timeline goes\n"
+    "  --limit MIB  of the profile of each process (256): what comes behind is counted\n"
+    "  --perfetto   for ui.perfetto.dev, a protobuf; without it JSON, which chrome://tracing takes too\n"
+    "Exit status: record: the command's, 128 and the number of the signal that ended it, 127 if it cannot "
+    "be\n"
+    "started, 1 if nothing was recorded; else 0, 1 a bad profile, 2 a mistake in the command line.\n";
+
+int mistake(std::string_view what) {
+    fmt::print(stderr, "orrery-prof: {}\n{}", text::shown(what), kHelp);
+    return 2;
+}
+
+int problem(std::string_view what, int status = 1) {
+    fmt::print(stderr, "orrery-prof: {}\n", text::shown(what));
+    return status;
+}
+
+using Words = std::vector<std::string>;
+
+int run_record(const Words& words) {
+    Recording recording;
+    recording.file = "orrery.prof";
+    std::size_t i = 0;
+    for (; i < words.size() && words[i] != "--"; ++i) {
+        const bool more = i + 1 < words.size();
+        if (words[i] == "-o" && more) {
+            recording.file = words[++i];
+        } else if (words[i] == "--limit" && more) {
+            const std::string& text = words[++i];
+            std::uint64_t mib = 0;
+            const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), mib);
+            if (error != std::errc{} || rest != text.data() + text.size() || mib < 1 || mib > 65'536)
+                return mistake(fmt::format("--limit {}: give 1 to 65536 MiB", text));
+            recording.limit = mib << 20;
+        } else {
+            return mistake(fmt::format("record does not know {}", words[i]));
+        }
+    }
+    if (i + 1 >= words.size()) return mistake("record wants a command, behind --");
+    recording.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+    Dl_info found{};
+    if (::dladdr(&orrery_prof_tool, &found) == 0 || found.dli_fname == nullptr)
+        return problem("the recorder's library cannot be found");
+    recording.recorder = found.dli_fname;
+    const auto recorded = record(recording);
+    if (!recorded) return problem(recorded.error().text, 127);
+    if (recorded->processes == 0) {
+        (void)problem(
+            "nothing was recorded: no process of the command called liborrery (one that is linked "
+            "with it, not statically)");
+        return recorded->status == 0 ? 1 : recorded->status;
+    }
+    fmt::print(stderr, "orrery-prof: {} bytes of {} process{} in {}\n", text::grouped(recorded->bytes),
+               recorded->processes, recorded->processes == 1 ? "" : "es", text::shown(recording.file));
+    if (recorded->lost > 0)
+        (void)problem(
+            fmt::format("{} records were lost: give a larger --limit", text::grouped(recorded->lost)));
+    return recorded->status;
+}
+
+int run_stat(const Words& words) {
+    if (words.size() != 1) return mistake("stat wants a profile");
+    const auto profile = read_profile(words[0]);
+    if (!profile) return problem(profile.error().text);
+    fmt::print("{}", stat_text(*profile));
+    return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int run_trace(const Words& words) {
+    std::string file, output;
+    bool perfetto = false;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == "-o" && i + 1 < words.size()) {
+            output = words[++i];
+        } else if (words[i] == "--perfetto") {
+            perfetto = true;
+        } else if (file.empty() && !words[i].starts_with("-")) {
+            file = words[i];
+        } else {
+            return mistake(fmt::format("trace does not know {}", words[i]));
+        }
+    }
+    if (file.empty() || output.empty()) return mistake("trace wants a profile and -o OUTPUT");
+    const auto profile = read_profile(file);
+    if (!profile) return problem(profile.error().text);
+    const auto written =
+        text::write_file(output, perfetto ? perfetto_trace(*profile) : chrome_json(*profile));
+    return written ? 0 : problem(written.error().text);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const Words words(argv + 1, argv + argc);
+    if (words.empty()) return mistake("say what to do");
+    const Words rest(words.begin() + 1, words.end());
+    if (words[0] == "record") return run_record(rest);
+    if (words[0] == "stat") return run_stat(rest);
+    if (words[0] == "trace") return run_trace(rest);
+    if (words[0] == "--help" || words[0] == "-h") {
+        fmt::print("{}", kHelp);
+        return 0;
+    }
+    return mistake(fmt::format("there is no {}", words[0]));
+}

@@ -1,0 +1,197 @@
+#include "tools/prof/record.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "tools/prof/format.h"
+
+namespace orrery::prof {
+namespace {
+
+namespace fs = std::filesystem;
+using text::fail;
+using text::Result;
+
+constexpr std::uint64_t kRecordsAt = 4096;  // in a part, see part.cc
+
+std::string reason() {
+    return std::generic_category().message(errno);
+}
+
+// Goes with all that is in it.
+class Folder {
+  public:
+    static Result<std::unique_ptr<Folder>> create() {
+        const char* const base = std::getenv("TMPDIR");
+        std::string path =
+            std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/orrery-prof-XXXXXX";
+        if (::mkdtemp(path.data()) == nullptr)
+            return fail("{} cannot be made: {} (TMPDIR says where)", path, reason());
+        return std::make_unique<Folder>(path);
+    }
+    explicit Folder(std::string path) : path_(std::move(path)) {}
+    ~Folder() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    const std::string path_;
+};
+
+class File {
+  public:
+    File(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+    ~File() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    bool is_open() const { return fd_ >= 0; }
+    bool write(const void* data, std::size_t bytes) const {
+        const char* at = static_cast<const char*>(data);
+        while (bytes > 0) {
+            const ssize_t done = ::write(fd_, at, bytes);
+            if (done < 0 && errno == EINTR) continue;
+            if (done <= 0) return false;
+            at += done;
+            bytes -= static_cast<std::size_t>(done);
+        }
+        return true;
+    }
+    std::size_t read(void* data, std::size_t bytes, std::uint64_t offset) const {
+        const ssize_t got = ::pread(fd_, data, bytes, static_cast<off_t>(offset));
+        return got < 0 ? 0 : static_cast<std::size_t>(got);
+    }
+    std::uint64_t size() const {
+        const off_t end = ::lseek(fd_, 0, SEEK_END);
+        return end < 0 ? 0 : static_cast<std::uint64_t>(end);
+    }
+
+  private:
+    const int fd_;
+};
+
+pid_t g_child = 0;
+
+// Who ends orrery-prof means the program.
+void pass_on(int signal) {
+    if (g_child > 0) ::kill(g_child, signal);
+}
+
+void prepend_variable(const char* name, const std::string& value) {
+    const char* const before = std::getenv(name);
+    ::setenv(name, (before == nullptr ? value : value + ":" + before).c_str(), 1);
+}
+
+[[noreturn]] void execute(const Recording& recording, const std::string& parts, int told) {
+    prepend_variable("ORR_PROF_TOOL", recording.recorder);
+    ::setenv(kFolderVariable, parts.c_str(), 1);
+    ::setenv(kLimitVariable, std::to_string(recording.limit).c_str(), 1);
+    std::vector<char*> words;
+    for (const std::string& word : recording.command)
+        words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    ::execvp(words[0], words.data());
+    const int error = errno;
+    (void)!::write(told, &error, sizeof error);
+    ::_exit(127);
+}
+
+Result<int> run(const Recording& recording, const std::string& parts) {
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail("no pipe: {}", reason());
+    g_child = ::fork();
+    if (g_child == 0) execute(recording, parts, pipe[1]);
+    ::close(pipe[1]);
+    if (g_child < 0) {
+        ::close(pipe[0]);
+        return fail("{} cannot be started: {}", recording.command[0], reason());
+    }
+    // Of a terminal's interrupts the program hears by itself.
+    ::signal(SIGINT, SIG_IGN);
+    ::signal(SIGQUIT, SIG_IGN);
+    ::signal(SIGTERM, &pass_on);
+    ::signal(SIGHUP, &pass_on);
+    int error = 0, status = 0;
+    const bool failed = ::read(pipe[0], &error, sizeof error) == sizeof error;
+    ::close(pipe[0]);
+    while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
+    }
+    g_child = 0;
+    if (failed) {
+        return fail("{} cannot be started: {}", recording.command[0], std::generic_category().message(error));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Appends the part that a process wrote, which may have been anybody's program.
+Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
+    const File part(path, O_RDONLY);
+    PartHead head{};
+    if (!part.is_open() || part.read(&head, sizeof head, 0) != sizeof head || head.magic != kPartMagic)
+        return {};
+    const std::uint64_t size = part.size();
+    head.bytes = std::min(head.bytes, size < kRecordsAt ? 0 : size - kRecordsAt) / 8 * 8;
+    bool good = to.write(&head, sizeof head);
+    std::vector<char> piece(std::size_t{1} << 20);
+    for (std::uint64_t done = 0; good && done < head.bytes;) {
+        const std::size_t want = std::min<std::uint64_t>(piece.size(), head.bytes - done);
+        const std::size_t got = part.read(piece.data(), want, kRecordsAt + done);
+        if (got == 0) return fail("{} cannot be read: {}", path.string(), reason());
+        good = to.write(piece.data(), got);
+        done += got;
+    }
+    if (!good) return fail("it cannot be written: {}", reason());
+    ++recorded.processes;
+    recorded.lost += head.lost;
+    return {};
+}
+
+Result<void> put_together(const std::string& parts, const File& to, Recorded& recorded) {
+    FileHead head{{}, kFormatMajor, kFormatMinor};
+    std::memcpy(head.magic, kMagic, sizeof kMagic);
+    if (!to.write(&head, sizeof head)) return fail("it cannot be written: {}", reason());
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::directory_iterator(parts))
+        paths.push_back(entry.path());
+    std::ranges::sort(paths);
+    for (const fs::path& path : paths) {
+        if (auto good = append(to, path, recorded); !good) return good;
+    }
+    recorded.bytes = to.size();
+    return {};
+}
+
+}  // namespace
+
+Result<Recorded> record(const Recording& recording) {
+    // Before the program runs, which may take long.
+    const File file(recording.file, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file.is_open()) return fail("{} cannot be written: {}", recording.file, reason());
+    auto parts = Folder::create();
+    if (!parts) return std::unexpected(parts.error());
+    auto status = run(recording, (*parts)->path());
+    if (!status) return std::unexpected(status.error());
+    Recorded recorded{*status};
+    if (auto good = put_together((*parts)->path(), file, recorded); !good)
+        return fail("{}: {}", recording.file, good.error().text);
+    return recorded;
+}
+
+}  // namespace orrery::prof

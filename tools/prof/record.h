@@ -1,0 +1,27 @@
+// Runs a program with the recorder in it, and puts together what its processes wrote.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/text/result.h"
+
+namespace orrery::prof {
+
+struct Recording {
+    std::string file;                                // where the profile goes
+    std::string recorder;                            // the tool's library
+    std::uint64_t limit = std::uint64_t{256} << 20;  // of a process's part, in bytes
+    std::vector<std::string> command;
+};
+
+struct Recorded {
+    int status = 0;  // of the command, as shells have it: 128 + a signal's number, 127: not found
+    std::size_t processes = 0;
+    std::uint64_t lost = 0, bytes = 0;
+};
+
+text::Result<Recorded> record(const Recording& recording);
+
+}  // namespace orrery::prof

@@ -1,0 +1,164 @@
+// The tool that orrery-prof puts into programs (ORR_PROF_TOOL): it writes each call, range and marker to the
+// process's part of the profile.
+#include <orrery/prof.h>
+#include <orrery/prof_calls.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "tools/prof/part.h"
+
+namespace orrery::prof {
+namespace {
+
+class Recorder {
+  public:
+    bool start() {
+        const char* const folder = std::getenv(kFolderVariable);
+        const char* const limit = std::getenv(kLimitVariable);
+        if (folder == nullptr) return false;
+        folder_ = folder;
+        limit_ = limit == nullptr ? 0 : std::strtoull(limit, nullptr, 10);
+        const std::lock_guard lock(mutex_);
+        return part_.open(folder_, limit_);
+    }
+    void stop() {
+        const std::lock_guard lock(mutex_);
+        part_.end_in_order();
+    }
+    void told(const orrProfRecord& record) {
+        if (record.kind == orrProfEnter) {
+            *record.data = record.host_ns;
+        } else if (record.kind == orrProfLeave) {
+            add_call(record);
+        } else {
+            add_range(record);
+        }
+    }
+
+    void before_fork() { mutex_.lock(); }
+    void in_parent() { mutex_.unlock(); }
+    // It writes a part of its own.
+    void in_child() {
+        part_.forget();
+        texts_.clear();
+        (void)part_.open(folder_, limit_);
+        mutex_.unlock();
+    }
+
+  private:
+    void add_call(const orrProfRecord& record) {
+        const bool text = record.call == orrProfCall_orrGetErrorName ||
+                          record.call == orrProfCall_orrGetErrorString ||
+                          record.call == orrProfCall_orrGetLastErrorText;
+        CallRecord call{};
+        call.begin_ns = *record.data;
+        call.end_ns = record.host_ns;
+        call.correlation = record.correlation;
+        call.external = record.external;
+        call.thread = static_cast<std::uint32_t>(record.thread);
+        if (!text) call.error = static_cast<std::int32_t>(*static_cast<const orrError_t*>(record.result));
+        const std::lock_guard lock(mutex_);
+        call.head.text = number_of(record.name);
+        add(Type::kCall, call);
+    }
+    void add_range(const orrProfRecord& record) {
+        RangeRecord range{};
+        range.ns = record.host_ns;
+        range.correlation = record.correlation;
+        range.external = record.external;
+        range.thread = static_cast<std::uint32_t>(record.thread);
+        const std::lock_guard lock(mutex_);
+        range.head.text = number_of(record.name);
+        range.domain = number_of(record.domain);
+        add(record.kind == orrProfRangeBegin ? Type::kRangeBegin
+            : record.kind == orrProfRangeEnd ? Type::kRangeEnd
+                                             : Type::kMark,
+            range);
+    }
+
+    template <typename Record>
+    void add(Type type, Record& record) {
+        record.head.bytes = sizeof record;
+        std::byte* const room = part_.take(sizeof record);
+        if (room != nullptr) put(room, &record, sizeof record, type);
+    }
+    // Whoever reads a part that was left sees whole records only.
+    static void put(std::byte* room, const void* record, std::size_t bytes, Type type) {
+        std::memcpy(room + sizeof type, static_cast<const std::byte*>(record) + sizeof type,
+                    bytes - sizeof type);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        std::memcpy(room, &type, sizeof type);
+    }
+
+    // 0: it has no text, or there are too many.
+    std::uint32_t number_of(const char* text) {
+        if (text == nullptr || !part_.is_open()) return 0;
+        const std::string_view name(text, ::strnlen(text, kMaxText));
+        if (const auto found = texts_.find(name); found != texts_.end()) return found->second;
+        if (texts_.size() >= kMaxTexts) return 0;
+        RecordHead head{};
+        const std::size_t bytes = (sizeof head + name.size() + 1 + 7) / 8 * 8;
+        std::byte* const room = part_.take(bytes);
+        if (room == nullptr) return 0;
+        const auto number = static_cast<std::uint32_t>(texts_.size() + 1);
+        head.bytes = static_cast<std::uint16_t>(bytes);
+        head.text = number;
+        std::memcpy(room + sizeof head, name.data(), name.size());  // what is behind is zero
+        put(room, &head, sizeof head, Type::kText);
+        texts_.emplace(name, number);
+        return number;
+    }
+
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+    };
+    std::string folder_;
+    std::uint64_t limit_ = 0;
+    std::mutex mutex_;
+    Part part_;
+    std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> texts_;
+};
+
+// Never destroyed: calls may come until the process ends.
+Recorder& recorder() {
+    alignas(Recorder) static std::byte room[sizeof(Recorder)];
+    static Recorder* const one = new (room) Recorder;
+    return *one;
+}
+
+orrError_t start() {
+    if (!recorder().start()) return orrErrorSystem;
+    if (::pthread_atfork([] { recorder().before_fork(); }, [] { recorder().in_parent(); },
+                         [] { recorder().in_child(); }) != 0) {
+        return orrErrorSystem;
+    }
+    orrProfOptions options = ORR_INIT(orrProfOptions);
+    options.want = orrProfWantCalls | orrProfWantRanges;
+    orrProfSubscription_t subscription = nullptr;
+    return orrProfSubscribe(
+        &subscription, [](void*, const orrProfRecord* record) { recorder().told(*record); }, nullptr,
+        &options);
+}
+
+void stop() {
+    recorder().stop();
+}
+
+}  // namespace
+}  // namespace orrery::prof
+
+extern "C" {
+// orrery-prof refers to it to find this library's file.
+extern ORR_API const orrProfTool orrery_prof_tool;
+const orrProfTool orrery_prof_tool = {sizeof(orrProfTool), orrProfToolVersion, "orrery-prof",
+                                      &orrery::prof::start, &orrery::prof::stop};
+}

@@ -1,0 +1,18 @@
+// What is made of a profile.
+#pragma once
+
+#include <string>
+
+#include "tools/prof/profile.h"
+
+namespace orrery::prof {
+
+// How often, how long: tables for a terminal.
+std::string stat_text(const Profile& profile);
+// For chrome://tracing and others: an object with traceEvents, times in microseconds from the profile's
+// begin.
+std::string chrome_json(const Profile& profile);
+// For Perfetto: its Trace message, times in nanoseconds of CLOCK_MONOTONIC.
+std::string perfetto_trace(const Profile& profile);
+
+}  // namespace orrery::prof
