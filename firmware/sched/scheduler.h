@@ -184,6 +184,8 @@ class Scheduler {
     void accept_doorbell(Queue& queue);
     void reject_doorbell(Queue* queue, uint64_t value);
     void reject_index(Queue& queue, uint64_t more);
+    void begin_only_turn(Queue& queue);
+    bool go_on(Queue& queue);
     template <typename Begin>
     void run_turn(Queue& queue, uint64_t now, Begin begin);
     bool read_producer(Queue& queue);

@@ -368,7 +368,8 @@ bool Scheduler::drain_completions() {
             grant_free_ports(kind, now);
         }
     }
-    if (finished != nullptr) continue_after_completion(*finished);
+    if (finished != nullptr && !(finished->place == Place::kOwn && finished->has_packet && go_on(*finished)))
+        continue_after_completion(*finished);
     areas_freed();
     if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !any_waiting())
         alarm_->set(*hal_, Alarm::kPorts, kNever);

@@ -147,6 +147,13 @@ bool Scheduler::drain_doorbells() {
     return true;
 }
 
+// A queue gets its turn without having been in line.
+[[gnu::always_inline]] inline void Scheduler::begin_only_turn(Queue& queue) {
+    turns_.limit_lag(queue);
+    set_state(queue, ORR_TSTATE_READY);
+    trace::decision(*hal_, queue.number, ORR_RULE_ONLY, ORR_RESOURCE_TURN, 1, queue.next);
+}
+
 // Fast path for drain_doorbells() and turn() while no queue is ready: the rung queue gets its turn directly,
 // unless others were rung too and it has no precedence.
 void Scheduler::answer_doorbell() {
@@ -161,11 +168,28 @@ void Scheduler::answer_doorbell() {
     }
     const uint64_t now = hal_->reg(SOC_TIME);
     slots_.attach(*hal_, queues_, *queue);
-    turns_.limit_lag(*queue);
-    set_state(*queue, ORR_TSTATE_READY);
-    trace::decision(*hal_, queue->number, ORR_RULE_ONLY, ORR_RESOURCE_TURN, 1, queue->next);
+    begin_only_turn(*queue);
     // A recorded event is just a signal: the common case.
     run_turn(*queue, now, [&] { return run_signals(*queue) ? end_turn(*queue) : run_rest(*queue); });
+}
+
+// The same for a queue that has waited for its own jobs alone, with its next packet read, as they have ended:
+// what it has finished is published with what comes of the turn. False: it does not go on at once, as others
+// want the core.
+[[gnu::noinline]] bool Scheduler::go_on(Queue& queue) {
+    if (queue.in_flight != 0 || queue.ending != 0 || has_ready() || unsettled() || hal_->timer_pending() ||
+        hal_->reg(SOC_IRQ_PENDING) != 0)
+        return false;
+    place(queue, Place::kNone);
+    begin_only_turn(queue);
+    run_turn(queue, hal_->reg(SOC_TIME), [&] {
+        if (packet_opcode(queue.packet) != ORR_PKT_SIGNAL || queue.gang != 0) return run_rest(queue);
+        const Step step = execute_signal(queue);
+        if (step == Step::kFailed) return false;
+        const bool stops = step == Step::kParked || queue.next == queue.producer;
+        return stops || run_signals(queue) ? end_turn(queue) : run_rest(queue);
+    });
+    return true;
 }
 
 // The doorbell of a queue that is gone is counted; if it has stopped, what was submitted will be failed.

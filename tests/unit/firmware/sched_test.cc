@@ -1,5 +1,6 @@
 // Queues at work: order, sharing, waiting, time.
 #include "tests/unit/firmware/bench.h"
+#include "tests/unit/firmware/trace_reader.h"
 
 namespace orrery::fw::test {
 namespace {
@@ -124,6 +125,44 @@ TEST_F(SchedTest, OrderedPacketsWaitForAllBefore) {
     bench.run();
     EXPECT_NE(bench.shared(32), 0u);
     expect_completed(queue, 10);
+}
+
+// What it waited for and what it does then are published together; if others want the core, it waits its
+// turn.
+TEST_F(SchedTest, WhoWaitedForItsOwnJobsGoesOnAtOnce) {
+    ProcessQueue other = bench.create_queue(1, 2);
+    const auto retired = [&] {
+        std::vector<std::uint64_t> counts;
+        for (const TraceRecord& record : trace_records(bench.soc, ORR_TRACE_RETIRE))
+            if (record.a == queue.number) counts.push_back(record.words.at(0));
+        return counts;
+    };
+    bench.submit(queue, {copy(0x1000), signal(kSharedVa, 1), signal(kSharedVa, 2)});
+    bench.soc.finish(0);
+    bench.run();
+    EXPECT_EQ(bench.shared(0), 2u);
+    EXPECT_EQ(retired(), std::vector<std::uint64_t>{3});
+    expect_completed(queue, 3);
+
+    bench.submit(queue, {copy(0x1000), signal(kSharedVa, 3), copy(0x2000), timestamp(kSharedVa + 24)});
+    bench.soc.finish(0);
+    bench.push(other, nop());
+    bench.ring(other);
+    bench.run();
+    EXPECT_EQ(bench.shared(0), 3u);
+    EXPECT_EQ(retired(), (std::vector<std::uint64_t>{3, 4, 5}));
+    expect_completed(other, 1);
+    bench.soc.finish(0);
+    bench.run();
+    EXPECT_NE(bench.shared(24), 0u);
+    expect_completed(queue, 7);
+
+    // A signal that fails: what was done before is published.
+    bench.submit(queue, {copy(0x1000), signal(0x7000000, 1)});
+    bench.soc.finish(0);
+    bench.run();
+    EXPECT_EQ(bench.status(queue.number).completed, 8u);
+    EXPECT_EQ(bench.status(queue.number).error, ORR_QERR_FAULT);
 }
 
 TEST_F(SchedTest, UnorderedPacketsOverlap) {
