@@ -171,6 +171,9 @@ bool Forwarder::pass(const Message& message) {
     }
     const Multicast* const all = hooks_.multicast ? hooks_.multicast(message.destination) : nullptr;
     if (all != nullptr && is_for_all(message)) return pass_to_all(message, *all);
+    // Some had it, maybe, when the members were forgotten: the next one begins anew.
+    copied_ = 0;
+    all_through_ = 0;
     LinkPort* const onward = all != nullptr ? nullptr : hooks_.onward(message.destination);
     const Passed passed = give(message, onward);
     if (passed.what == Passed::kNoRoom) {
@@ -193,10 +196,16 @@ bool Forwarder::pass(const Message& message) {
 // It goes no further than here.
 void Forwarder::take_member(const Message& message) {
     count_arrival(message);
-    if (!hooks_.comes_here(message.source))
+    if (!hooks_.comes_here(message.source)) {
         counters_.add(ORR_CTR_LINK_DENIED);
-    else if (!hooks_.member || !hooks_.member(message))
+    } else if (!hooks_.member || !hooks_.member(message)) {
         counters_.add(ORR_CTR_LINK_DROPPED);
+        // What follows for it would not be copied: so it is a loss of that pair, of which software hears.
+        Message pair = message;
+        pair.destination = static_cast<std::uint16_t>(message.value & 0xffff);
+        pair.epoch = static_cast<std::uint16_t>(message.value >> 16);
+        if (pair.destination != 0 && hooks_.lost) hooks_.lost(pair);
+    }
 }
 
 bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {

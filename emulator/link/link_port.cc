@@ -148,6 +148,9 @@ std::uint32_t LinkPort::peer_node() const {
     const std::uint64_t node = impl_->up() ? impl_->transmitter_.shown_node() : 0;
     return node < ORR_NODES ? static_cast<std::uint32_t>(node) : 0;
 }
+std::uint64_t LinkPort::peer_lives() const {
+    return impl_->up() ? impl_->transmitter_.lives() : 0;
+}
 std::uint64_t LinkPort::peer_reach_version() const {
     return impl_->up() ? impl_->transmitter_.reach_version() : 0;
 }

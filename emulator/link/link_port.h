@@ -171,6 +171,8 @@ class LinkPort final : public PeerPort {
     bool peer_is_switch() const;
     std::uint32_t peer_level() const;
     std::uint32_t peer_node() const;  // 0: none
+    // Another one when its node has been set since, also to the same: all that it had made is for nobody.
+    std::uint64_t peer_lives() const;
     // What a peer that is a switch says; changes with peer_reach_version().
     std::uint64_t peer_reach_version() const;
     link::Reach peer_reach(std::uint32_t node) const;

@@ -135,7 +135,10 @@ bool LinkPort::Impl::poll() {
 }
 
 void LinkPort::Impl::look_at_shown() {
+    // In this order: behind each change of the life there is one of the node.
+    const std::uint64_t lives = config_.is_switch ? transmitter_.lives() : 0;
     const Shown shows{.node = config_.is_switch ? transmitter_.shown_node() : 0,
+                      .lives = lives,
                       .reach_version = peer_is_switch_ ? transmitter_.reach_version() : 0,
                       .drains_wanted = config_.is_switch ? receiver_.drains_wanted() : 0};
     if (shows != shown_) {

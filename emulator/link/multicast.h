@@ -48,9 +48,6 @@ class Multicasts {
   public:
     // What a kOpMember says. False: there is no room, or that node is a member already.
     bool change(const Message& message) {
-        // A card that begins anew has another node.
-        if (message.source != source_) all_.clear();
-        source_ = message.source;
         const auto at = std::ranges::find(all_, message.destination, &Multicast::number);
         if (message.value == 0) {
             if (at != all_.end()) all_.erase(at);
@@ -78,7 +75,6 @@ class Multicasts {
     void clear() { all_.clear(); }
 
   private:
-    std::uint16_t source_ = 0;
     std::vector<Multicast> all_;
 };
 

@@ -47,6 +47,7 @@ std::expected<void, std::string> Receiver::open() {
     }
     store_release(inbox_->grants_end, grants_end_);
     store_release(inbox_->node, node_);
+    store_release(inbox_->lives, lives_);
     near_.open(inbox_->near);
     far_.open(inbox_->far);
     near_back_.open(inbox_->near_back, Reader::Takes::kAnswers);
@@ -89,7 +90,10 @@ bool Receiver::set_grant(std::uint32_t slot, const OwnGrant& own) {
 
 void Receiver::set_node(std::uint32_t node) {
     node_ = node;
-    if (inbox_) store_release(inbox_->node, node_);
+    ++lives_;
+    if (!inbox_) return;
+    store_release(inbox_->node, node_);
+    store_release(inbox_->lives, lives_);
 }
 
 void Receiver::show_reach(std::uint32_t node, const Reach& reach) {

@@ -130,6 +130,7 @@ class Receiver {
     std::array<OwnGrant, ORR_LINK_GRANT_SLOTS> grants_{};
     std::uint32_t grants_end_ = 0;  // slots from there on are not in use
     std::uint32_t node_ = 0;
+    std::uint64_t lives_ = 0;  // how often it has been set
     Reader near_, far_, near_back_, far_back_;
     std::optional<Message> unanswered_;
     std::uint64_t alive_ = 0;

@@ -95,6 +95,7 @@ class Transmitter {
     bool look_at_peer();
     // What the peer shows at this moment; it is open. drains_done(): of a switch.
     std::uint64_t shown_node() const { return load_relaxed(outbox_->node); }
+    std::uint64_t lives() const { return load_acquire(outbox_->lives); }
     std::uint64_t reach_version() const { return load_acquire(outbox_->reach_version); }
     Reach reach(std::uint32_t node) const;
     void want_drain() { store_release(outbox_->drains_wanted, load_relaxed(outbox_->drains_wanted) + 1); }

@@ -14,7 +14,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 10;
+inline constexpr std::uint32_t kVersion = 11;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -164,6 +164,7 @@ struct Inbox {
     alignas(64) std::uint64_t node;
     std::uint64_t grants_end;      // slots from there on are not in use
     std::uint64_t grants_version;  // changes behind each change of them
+    std::uint64_t lives;           // changes behind each setting of `node`, also to the same
     // by the sender: how often it has asked the owner, a switch, to have all arrive that is on its way
     alignas(64) std::uint64_t drains_wanted;
     // by the owner: how often that has been done

@@ -109,10 +109,10 @@ LinkHooks Switch::hooks_of(unsigned port) {
         fabric_.lost(message.destination);
         stale_ = true;
     };
-    hooks.multicast = [this, port](std::uint32_t number) { return multicasts_[port].find(number); };
+    hooks.multicast = [this, port](std::uint32_t number) { return multicasts_of(port).find(number); };
     hooks.member = [this, port](const link::Message& message) {
         if (links_[port]->peer_is_switch()) return false;
-        if (multicasts_[port].change(message)) return true;
+        if (multicasts_of(port).change(message)) return true;
         errors_.guest(
             "link {}: node {} cannot have node {} in multicast {}: it is there, or there is no room", port,
             message.source, message.value & 0xffff, message.destination);
@@ -141,6 +141,16 @@ void Switch::jumped(ModelTime gap, unsigned port) {
         if (link != links_[port].get()) link->clock_jumped(gap);
 }
 
+// A card that begins anew has none, also if its node is the same again and nobody has looked between: its
+// life is read behind each message, so it is never older than that.
+link::Multicasts& Switch::multicasts_of(unsigned port) {
+    if (links_[port]->up()) {
+        const std::uint64_t life = links_[port]->peer_lives();
+        if (std::exchange(multicasts_of_[port], life) != life) multicasts_[port].clear();
+    }
+    return multicasts_[port];
+}
+
 // What was on its way by a port that goes down is lost, and what follows must not get there by another.
 void Switch::port_changed(unsigned port, std::uint32_t state) {
     stale_ = true;
@@ -166,9 +176,11 @@ bool Switch::refresh() {
                     .uid = link->peer_uid(),
                     .node = link->peer_is_switch() ? 0 : link->peer_node(),
                     .mbps = link->mbps()};
-        // A card whose driver begins anew gives it a node again.
+        // A card whose driver begins anew gives it a node again, maybe the same.
+        const std::uint64_t life = link->peer_is_switch() ? 0 : link->peer_lives();
+        const bool anew = std::exchange(lives_[p], life) != life;
         if (const std::uint32_t before = std::exchange(nodes_[p], ports[p].node);
-            before != 0 && before != ports[p].node)
+            before != 0 && (anew || before != ports[p].node))
             flows_.forget(before);
     }
     fabric_.update(

@@ -89,6 +89,7 @@ class Switch {
     LinkHooks hooks_of(unsigned port);
     void jumped(ModelTime gap, unsigned port);
     void port_changed(unsigned port, std::uint32_t state);
+    link::Multicasts& multicasts_of(unsigned port);
 
     // Shows and learns. False: there was nothing new.
     bool refresh();
@@ -118,10 +119,12 @@ class Switch {
     Fabric fabric_;
     Flows flows_;
     std::array<link::Multicasts, kPorts> multicasts_;
+    std::array<std::uint64_t, kPorts> multicasts_of_{};  // in which life of the card there
     std::array<bool, kPorts> were_up_{};
     std::array<std::unique_ptr<LinkPort>, kPorts> links_;
     std::vector<LinkPort*> active_links_;
     std::array<std::uint32_t, kPorts> nodes_{};     // that peers showed last
+    std::array<std::uint64_t, kPorts> lives_{};     // in which lives
     std::array<std::uint32_t, kPorts> believed_{};  // of cards, as long as they are there and behind that
     bool stale_ = true;                             // fabric_ is
     using Shown = std::array<link::Reach, ORR_NODES>;

@@ -94,6 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             ++cards.drains;
         }
         end.stuck = how % 32 == 2;
+        if (how % 32 == 3) cards.multicasts.clear();
         if (cards.forwarder.has_news()) cards.on(0);
         cards.net.run(between.events.now() + (ModelTime{1} << 40));
     }

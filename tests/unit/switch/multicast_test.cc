@@ -328,12 +328,20 @@ TEST(Multicasts, AreLimitedAndEnd) {
     LinkPort& port = *star[0].ports[0];
     for (std::uint32_t n = 0; n <= ORR_MULTICASTS; ++n) {
         star[0].route(kAll + n, 0);
-        ASSERT_EQ(port.member(kAll + n, 2, 0), ORR_FAULT_NONE);
+        ASSERT_EQ(port.member(kAll + n, n == ORR_MULTICASTS ? 3 : 2, 0), ORR_FAULT_NONE);
     }
-    ASSERT_EQ(port.member(kAll, 2, 0x1000), ORR_FAULT_NONE);  // it is one already
+    ASSERT_EQ(port.member(kAll, 3, 0), ORR_FAULT_NONE);
+    ASSERT_EQ(port.member(kAll, 3, 0x1000), ORR_FAULT_NONE);  // it is one already
+    const std::uint32_t before = star.reach(0, 2).losses, other = star.reach(0, 3).losses;
     star.run();
+    // Who counts on what was refused hears of a loss, and nothing follows there.
+    EXPECT_EQ(star.reach(0, 2).losses, before);
+    EXPECT_NE(star.reach(0, 3).losses, other);
+    ASSERT_EQ(star[0].signal(3, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[2].semaphore(kSem).value, 0u);
     EXPECT_EQ(star.switches[0]->errors().count(ErrorKind::kGuestError), 2u);
-    EXPECT_EQ(star.switches[0]->counters().get(ORR_CTR_LINK_DROPPED), 2u);
+    EXPECT_EQ(star.switches[0]->counters().get(ORR_CTR_LINK_DROPPED), 3u);
     ASSERT_EQ(star[0].signal(kAll + ORR_MULTICASTS - 1, kSem, 1), ORR_FAULT_NONE);
     ASSERT_EQ(star[0].signal(kAll + ORR_MULTICASTS, kSem, 2), ORR_FAULT_NONE);
     star.run();
@@ -359,6 +367,56 @@ TEST(Multicasts, AreLimitedAndEnd) {
     ASSERT_EQ(star[0].signal(kAll + 1, kSem, 5), ORR_FAULT_NONE);
     star.run();
     EXPECT_EQ(star[1].semaphore(kSem).value, 4u);
+}
+
+// Its driver gives it a node again, the same, and the switch has not looked between.
+TEST(Multicasts, AreForgottenWithTheLifeOfTheirCard) {
+    Star star;
+    star.make(3);
+    ASSERT_TRUE(star.up());
+    LinkPort& port = *star[0].ports[0];
+    for (std::uint32_t n = 0; n < ORR_MULTICASTS; ++n) {
+        star[0].route(kAll + n, 0);
+        ASSERT_EQ(port.member(kAll + n, 2, 0), ORR_FAULT_NONE);
+    }
+    star.run();
+    port.set_node(0);
+    port.set_node(1);
+    star[0].route(kAll + ORR_MULTICASTS, 0);
+    ASSERT_EQ(port.member(kAll + ORR_MULTICASTS, 2, 0), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].signal(kAll + ORR_MULTICASTS, kSem, 1), ORR_FAULT_NONE);
+    // An old number is another card's node now.
+    star[2].ports[0]->set_node(kAll);
+    star[2].route(1, 0);
+    ASSERT_EQ(star[2].signal(1, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem).value, 1u);
+    ASSERT_EQ(star[0].write(kAll, 0, 64, 7).bytes, 64u);
+    ASSERT_EQ(star[0].signal(kAll, kSem, 2), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[2].byte(0), 7);
+    EXPECT_EQ(star[2].semaphore(kSem).value, 2u);
+    EXPECT_EQ(star[1].byte(0), 0);
+    EXPECT_EQ(star[1].semaphore(kSem).value, 1u);
+    EXPECT_EQ(star.switches[0]->counters().get(ORR_CTR_LINK_DROPPED), 0u);
+}
+
+// Two of three members have a message when they are forgotten; the next one to all is for all.
+TEST(Multicasts, AreForgottenWithWhatWasHalfCopied) {
+    Star star;
+    std::optional<Sender> filler;
+    ASSERT_NO_FATAL_FAILURE(leave_no_room(star, filler));
+    star[0].ports[0]->set_node(0);
+    star[0].ports[0]->set_node(1);
+    star[1].stuck = false;
+    star[1].ports[0]->poke_room();
+    star.run();
+    EXPECT_EQ(star[1].byte(0x600000), 0);
+    join(star, 0);
+    ASSERT_EQ(star[0].write(kAll, 0x600000, 64, 9).bytes, 64u);
+    star.run();
+    for (unsigned to = 1; to < 4; ++to)
+        EXPECT_EQ(star[to].byte(0x600000), 9) << to;
 }
 
 TEST(Multicasts, ACardMakesNoneForAnother) {
