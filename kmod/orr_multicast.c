@@ -106,8 +106,9 @@ static bool orr_multicast_stands(const struct orr_device *odev,
  * orr_multicasts_look - ways have changed: cut those that went by them
  * @odev: the card
  *
- * It does not matter when the card gets to it: what it sends meanwhile is of an epoch that has
- * ended.
+ * Before one of these is opened again: what is sent to a multicast over it is of an epoch that has
+ * ended, and must not be followed by what is sent to a member alone in the new one. A card takes what
+ * is written here before a route that is written later.
  */
 void orr_multicasts_look(struct orr_device *odev)
 {

@@ -11,11 +11,14 @@
  *   2. its ends get the new epoch, and ORR_ROUTE_HOLD, with which they send nothing: what is left of
  *      the old epoch is without effect from now on
  *   3. attachments of queues to semaphores that were made before end, and with the last of each the
- *      semaphore
+ *      semaphore; multicasts to one of its ends are cut
  *   4. cards on the way pass on again: each had stopped when it may have lost something
  *   5. its ends send again
  *
  * A link between the ends only tells its sender what it lost, and needs no 1, 2, 4 and 5 for that.
+ *
+ * Of the epochs of a pair each is less than half of all ahead of the one before: so switches on the way
+ * know the newer.
  *
  * Where no way is left both ends get a new epoch and HOLD, with which who waits in a barrier for the other
  * end learns that it is gone, also when that is a card that is lost and whose links are up.
@@ -291,6 +294,18 @@ static void orr_way_of_map(unsigned int a, unsigned int b, const u8 ports[], uns
 	way->latency_ns = min(latency, U32_MAX);
 }
 
+/* 0: none; a card that does not pass on has none. Else the next is newer than @before. */
+static u16 orr_epoch_after(u16 before)
+{
+	u16 next = ++orr_last_epoch ?: ++orr_last_epoch;
+
+	if (before && (s16)(next - before) <= 0) {
+		next = before + 1;
+		next += !next;
+	}
+	return next;
+}
+
 static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
 {
 	struct orr_way old = pair->way;
@@ -316,7 +331,7 @@ static void orr_pair_cut(struct orr_pair *pair)
 	pair->stuck = false;
 	/* Who has no epochs has no barriers either. */
 	if (pair->epoch || orr_way_is_far(&pair->way)) {
-		pair->epoch = ++orr_last_epoch ?: ++orr_last_epoch;
+		pair->epoch = orr_epoch_after(pair->epoch);
 		pair->stuck = orr_pair_write(pair, ORR_ROUTE_HOLD, NULL) == -EBUSY;
 	}
 	if (pair->stuck) {
@@ -350,9 +365,8 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 		way.up = true;
 	} else {
 		/* A card that does not pass on has no epochs. */
-		pair->epoch = 0;
-		if (orr_map.card[a].forward_ns && orr_map.card[b].forward_ns)
-			pair->epoch = ++orr_last_epoch ?: ++orr_last_epoch;
+		pair->epoch = orr_map.card[a].forward_ns && orr_map.card[b].forward_ns ?
+				      orr_epoch_after(pair->epoch) : 0;
 		list_add_tail(&pair->changed, changed);
 	}
 	orr_pair_set(pair, &way);
@@ -405,6 +419,7 @@ static void orr_pairs_begin_anew(struct list_head *changed, bool lost)
 {
 	struct orr_pair *pair, *next;
 	bool gap = false;
+	unsigned int at;
 
 	list_for_each_entry(pair, changed, changed)
 		pair->stuck = orr_pair_pass(pair) == -EBUSY;
@@ -418,6 +433,8 @@ static void orr_pairs_begin_anew(struct list_head *changed, bool lost)
 	}
 	if (lost)
 		orr_signaller_ways_changed();
+	for (at = 0; lost && at < orr_map.count; at++)
+		orr_multicasts_look(orr_map.card[at].odev);
 	list_for_each_entry_safe(pair, next, changed, changed) {
 		bool up = orr_pair_open(pair, gap);
 
@@ -447,7 +464,6 @@ static void orr_routes_make(void)
 {
 	LIST_HEAD(changed);
 	struct orr_pair *pair;
-	unsigned int at;
 	bool lost;
 
 	lockdep_assert_held(&orr_routes_lock);
@@ -462,8 +478,6 @@ static void orr_routes_make(void)
 		if (!orr_pair_has_lost(pair))
 			lost |= orr_pair_judge(pair, &changed);
 	orr_pairs_begin_anew(&changed, lost);
-	for (at = 0; lost && at < orr_map.count; at++)
-		orr_multicasts_look(orr_map.card[at].odev);
 	orr_pairs_note_stuck();
 }
 

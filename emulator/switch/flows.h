@@ -1,6 +1,6 @@
 // What passes through a switch from one node to another. Behind something that was lost nothing goes on: no
-// signal without the write before it. Only software knows what was on its way; what it sends in a new epoch
-// goes on.
+// signal without the write before it. Only software knows what was on its way; what it sends in a newer epoch
+// goes on, and of an older one nothing does any more. Of two epochs the newer is less than half of all ahead.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@ class Flows {
     // Whether a message may leave by that port.
     bool may_pass(const link::Message& message, unsigned port) {
         Flow& flow = at(message);
-        if (flow.lost && flow.epoch == message.epoch) return false;
+        if (is_older(message, flow) || (flow.lost && flow.epoch == message.epoch)) return false;
         flow = {.epoch = message.epoch, .lost = false, .port = static_cast<std::uint8_t>(port)};
         return true;
     }
     // It did not. True: software has to hear of it. Now and then again, if it goes on all the same.
     bool lost(const link::Message& message) {
         Flow& flow = at(message);
+        if (is_older(message, flow)) return false;
         if (flow.lost && flow.epoch == message.epoch) return ++flow.dropped % kAgain == 0;
         flow.epoch = message.epoch;
         flow.lost = true;
@@ -52,6 +53,9 @@ class Flows {
         std::uint32_t dropped = 0;
     };
     static constexpr std::uint32_t kAgain = 64;
+    static bool is_older(const link::Message& message, const Flow& flow) {
+        return static_cast<std::int16_t>(message.epoch - flow.epoch) < 0;
+    }
     Flow& at(const link::Message& message) {
         const std::uint32_t key = message.source * ORR_NODES + message.destination;
         return flows_.try_emplace(key, Flow{.epoch = message.epoch}).first->second;

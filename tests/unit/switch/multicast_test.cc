@@ -223,6 +223,34 @@ TEST(Multicasts, NothingFollowsAtTheMemberThatLost) {
     EXPECT_EQ(star[2].semaphore(kSem).value, 4u);
 }
 
+// A pair has begun anew and lost something since: what comes late of its old epoch does not bring it on.
+TEST(Multicasts, WhatIsOfAnOlderEpochHidesNoLoss) {
+    Star star;
+    star.make(3, plan("link port=1 first=2 count=1 drop"));
+    ASSERT_TRUE(star.up());
+    join(star, 0);
+    star[0].route(2, 0, 1);
+    star[1].route(1, 0, 1);
+    ASSERT_EQ(star[0].write(2, 0, 64, 7).bytes, 64u);
+    ASSERT_EQ(star[0].write(2, 0, 64, 8).bytes, 64u);  // is lost
+    ASSERT_EQ(star[0].write(kAll, 0x1000, 64, 9).bytes, 64u);
+    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].byte(0), 7);
+    EXPECT_EQ(star[1].byte(0x1000), 0);
+    EXPECT_EQ(star[2].byte(0x1000), 9);
+    EXPECT_EQ(star[1].semaphore(kSem).value, 0u);
+    // The next after 65535 is 0.
+    std::uint64_t value = 1;
+    for (const std::uint32_t epoch : {0x7000u, 0xe000u, 0xffffu, 0u}) {
+        star[0].route(2, 0, epoch);
+        star[1].route(1, 0, epoch);
+        ASSERT_EQ(star[0].signal(2, kSem, ++value), ORR_FAULT_NONE);
+        star.run();
+        EXPECT_EQ(star[1].semaphore(kSem).value, value) << epoch;
+    }
+}
+
 // What is on its way when the members change belongs to those of before; what is of another epoch is lost to
 // all.
 TEST(Multicasts, AnotherEpochIsLostToAllMembers) {
