@@ -26,8 +26,9 @@
 #include "orr_route.h"
 
 #define ORR_MULTICAST_TIMEOUT_US (5 * USEC_PER_SEC)
-/* How often a port without room is asked again, a millisecond apart. */
-#define ORR_MULTICAST_TRIES 100u
+/* How often it is tried again when too much waits at the port, and how far apart. */
+#define ORR_MULTICAST_TRIES 20u
+#define ORR_MULTICAST_PERIOD_MS 5u
 #define ORR_MULTICASTS_OF_USER (ORR_MULTICASTS / 4 * 3)
 
 static_assert(ORR_MULTICAST_MEMBERS == ORR_MULTICAST_MEMBERS_MAX);
@@ -38,7 +39,7 @@ static_assert(sizeof(struct drm_orr_multicast_create) == 32);
  * --- slots ---
  */
 
-/* Return: a slot, or an error pointer: -EBUSY: all are taken, -EDQUOT: the user has too many. */
+/* Return: a slot, or an error pointer: -ENOSPC: all are taken, -EDQUOT: the user has too many. */
 static struct orr_multicast_slot *orr_multicast_take(struct orr_device *odev)
 {
 	struct orr_multicast_slot *free = NULL;
@@ -55,7 +56,7 @@ static struct orr_multicast_slot *orr_multicast_take(struct orr_device *odev)
 	if (own >= ORR_MULTICASTS_OF_USER)
 		return ERR_PTR(-EDQUOT);
 	if (!free)
-		return ERR_PTR(-EBUSY);
+		return ERR_PTR(-ENOSPC);
 	free->taken = true;
 	free->cut = false;
 	free->count = 0;
@@ -135,39 +136,33 @@ void orr_multicasts_look(struct orr_device *odev)
  */
 
 /*
- * Inside orr_enter(). Return: 0, -EXDEV: the port does not lead to a switch any more, -EBUSY,
- * -ENODEV.
+ * Inside orr_enter(). Return: 0, -EXDEV: the port does not lead to a switch any more, -EAGAIN: too
+ * much waits there, -EBUSY: the card stands, -ENODEV, -EIO.
  */
 static int orr_multicast_command(struct orr_device *odev, u32 number, u32 node, u64 base)
 {
-	unsigned int tries;
 	int ret;
 
 	lockdep_assert_held(&orr_routes_lock);
 	orr_write32(odev, ORR_R_MULTICAST_MEMBER, node);
 	orr_write64(odev, ORR_R_MULTICAST_BASE, base);
-	for (tries = 0; tries < ORR_MULTICAST_TRIES; tries++) {
-		if (tries)
-			usleep_range(1000, 2000);
-		orr_write32(odev, ORR_R_MULTICAST_CMD, number);
-		ret = orr_await_or_lose(odev, ORR_R_MULTICAST_DONE, ++odev->multicasts.commands,
-					ORR_MULTICAST_TIMEOUT_US, 0,
-					"it does not carry out commands for multicasts");
-		if (ret)
-			return ret;
-		switch (orr_read32(odev, ORR_R_MULTICAST_FAULT)) {
-		case ORR_FAULT_NONE:
-			return 0;
-		case ORR_FAULT_PEER_BUSY:
-			continue;
-		case ORR_FAULT_NO_ROUTE:
-		case ORR_FAULT_PEER_DOWN:
-			return -EXDEV;
-		default:
-			return -EIO;
-		}
+	orr_write32(odev, ORR_R_MULTICAST_CMD, number);
+	ret = orr_await_or_lose(odev, ORR_R_MULTICAST_DONE, ++odev->multicasts.commands,
+				ORR_MULTICAST_TIMEOUT_US, 0,
+				"it does not carry out commands for multicasts");
+	if (ret)
+		return ret;
+	switch (orr_read32(odev, ORR_R_MULTICAST_FAULT)) {
+	case ORR_FAULT_NONE:
+		return 0;
+	case ORR_FAULT_PEER_BUSY:
+		return -EAGAIN;
+	case ORR_FAULT_NO_ROUTE:
+	case ORR_FAULT_PEER_DOWN:
+		return -EXDEV;
+	default:
+		return -EIO;
 	}
-	return -EBUSY;
 }
 
 /* The ways to all members, which begin at one port. Return: 0, -EXDEV. */
@@ -226,13 +221,11 @@ static int orr_multicast_tell(struct orr_device *odev, const struct orr_multicas
 	return 0;
 }
 
-static int orr_multicast_make_locked(struct orr_device *odev, struct orr_multicast *multicast)
+static int orr_multicast_take_numbered(struct orr_device *odev, struct orr_multicast *multicast)
 {
-	struct orr_multicast_slot *slot;
-	int idx, ret;
+	struct orr_multicast_slot *slot = orr_multicast_take(odev);
 
 	lockdep_assert_held(&orr_routes_lock);
-	slot = orr_multicast_take(odev);
 	if (IS_ERR(slot))
 		return PTR_ERR(slot);
 	if (!slot->number)
@@ -244,7 +237,17 @@ static int orr_multicast_make_locked(struct orr_device *odev, struct orr_multica
 	}
 	/* From now on its end frees the slot. */
 	multicast->slot = slot;
-	ret = orr_enter(odev, &idx);
+	return 0;
+}
+
+static int orr_multicast_make_locked(struct orr_device *odev, struct orr_multicast *multicast)
+{
+	int idx, ret = 0;
+
+	lockdep_assert_held(&orr_routes_lock);
+	if (!multicast->slot)
+		ret = orr_multicast_take_numbered(odev, multicast);
+	ret = ret ?: orr_enter(odev, &idx);
 	if (ret)
 		return ret;
 	ret = orr_multicast_tell(odev, multicast);
@@ -281,15 +284,23 @@ static int orr_multicast_part_init(struct orr_device *odev, struct orr_multicast
 	return orr_peer_join(odev, orr_bo_device(part->owner));
 }
 
+/* Between tries others have the lock, and ways may change: each begins anew. */
 static int orr_multicast_make(struct orr_device *odev, struct orr_multicast *multicast)
 {
+	unsigned int tries;
 	int ret;
 
-	if (mutex_lock_interruptible(&orr_routes_lock))
-		return -ERESTARTSYS;
-	ret = orr_multicast_make_locked(odev, multicast);
-	mutex_unlock(&orr_routes_lock);
-	return ret;
+	for (tries = 0; tries < ORR_MULTICAST_TRIES; tries++) {
+		if (tries && msleep_interruptible(ORR_MULTICAST_PERIOD_MS))
+			return -ERESTARTSYS;
+		if (mutex_lock_interruptible(&orr_routes_lock))
+			return -ERESTARTSYS;
+		ret = orr_multicast_make_locked(odev, multicast);
+		mutex_unlock(&orr_routes_lock);
+		if (ret != -EAGAIN)
+			return ret;
+	}
+	return -EBUSY;
 }
 
 /**
@@ -298,9 +309,10 @@ static int orr_multicast_make(struct orr_device *odev, struct orr_multicast *mul
  * @data: arguments
  * @drm_file: the file
  *
- * Return: 0, -EINVAL, -EBADF, -EOPNOTSUPP: the card knows none, -EBUSY: it has as many as it can,
- * or no room at its port, or stands, -EDQUOT: this user has, -ENOSPC: no number is free, -EXDEV: a
- * member is not reached over the one switch at the one port, -ENODEV, -ENOMEM, -ERESTARTSYS, …
+ * Return: 0, -EINVAL, -EBADF, -EOPNOTSUPP: the card knows none, -EBUSY: too much waits at its port,
+ * or it stands, -EDQUOT: this user has too many, -ENOSPC: the card has as many as it can, or no number
+ * is free, -EXDEV: a member is not reached over the one switch at the one port, -ENODEV, -ENOMEM,
+ * -ERESTARTSYS, …
  */
 int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {

@@ -199,7 +199,8 @@ class LinkPort final : public PeerPort {
 
     // Of a port to a switch: what is for the number `multicast` from here on goes to that node, too, with
     // `base` added to its offset, and in the epoch that this card has for it; node 0: to nobody any more.
-    // ORR_FAULT_*: _NO_ROUTE (no switch is there, or not forwards()), _PEER_BUSY (no room), _PEER_DOWN.
+    // ORR_FAULT_*: _NO_ROUTE (no switch is there, or not forwards()), _PEER_BUSY (too many stores wait for
+    // room), _PEER_DOWN.
     std::uint32_t member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base);
 
     // Pulls the cable: the link goes down, what is on the wire still arrives, and the port finds no peer

@@ -301,11 +301,10 @@ std::uint32_t LinkPort::Impl::note(std::span<const std::byte> data) {
 std::uint32_t LinkPort::Impl::member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
     look_at_peer();
-    if (!has_turn(transmitter_.lane_of(multicast))) return ORR_FAULT_PEER_BUSY;
     const std::uint64_t who = node == 0 ? 0 : node | std::uint64_t{epoch_of(node) & 0xffffu} << 16;
     const std::uint32_t fault = transmitter_.member(events_.system_now(), multicast, base, who);
     check_transmitter();
-    call_next(transmitter_.lane_of(multicast));
+    keep_time();
     return fault;
 }
 

@@ -341,10 +341,20 @@ std::uint32_t Transmitter::note(ModelTime now, std::span<const std::byte> data) 
 std::uint32_t Transmitter::member(ModelTime now, std::uint32_t multicast, std::uint64_t base,
                                   std::uint64_t who) {
     if (!to_switch_ || !has_way(multicast)) return ORR_FAULT_NO_ROUTE;
+    Writer& to = lanes_[kFar];
+    flush(kFar);
+    const bool room = to.pending().empty() && to.room(0);
+    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (!room && to.pending().size() == Writer::kMaxPending) return ORR_FAULT_PEER_BUSY;
     Message message = message_to(multicast, kOpMember, now, base);
     message.value = who;
-    const Asked sent = send_now(message, now);
-    return sent.fault != ORR_FAULT_NONE || sent.room ? sent.fault : ORR_FAULT_PEER_BUSY;
+    line_.send(message, now, wire_bytes_of(message));
+    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (!room) {
+        to.pending().push_back({message, 0});
+        return ORR_FAULT_NONE;
+    }
+    return publish(to, message) && !broken() ? ORR_FAULT_NONE : ORR_FAULT_PEER_DOWN;
 }
 
 Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switching) {

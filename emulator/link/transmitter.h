@@ -82,7 +82,8 @@ class Transmitter {
     void answer(ModelTime at, const Message& request, const Answer& answer);
     // ORR_NOTE_BYTES for the neighbour's driver. Without room: ORR_FAULT_PEER_BUSY.
     std::uint32_t note(ModelTime now, std::span<const std::byte> data);
-    // One more member of a multicast of this card's, as kOpMember has it. Without room: ORR_FAULT_PEER_BUSY.
+    // One more member of a multicast of this card's, as kOpMember has it; waits for room as a store does, and
+    // where too many wait: ORR_FAULT_PEER_BUSY.
     std::uint32_t member(ModelTime now, std::uint32_t multicast, std::uint64_t base, std::uint64_t who);
     // What another card sent: begins to leave `switching` after its head came here, and ends no sooner than
     // that after its end came.

@@ -429,6 +429,10 @@ class DrmDevice final : public Device {
                             "topo, and copy to each",
                             file_->node);
             case EBUSY:
+                return fail(
+                    orrErrorTimeout,
+                    "{}: its link takes no more stores for now, or a debugger holds a card: try again",
+                    file_->node);
             case EDQUOT:
             case ENOSPC:
                 return fail(orrErrorOutOfMemory,

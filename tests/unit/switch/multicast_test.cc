@@ -304,6 +304,59 @@ TEST(Multicasts, OneMemberWithoutRoomHoldsBackNoOther) {
     EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED), 0u);
 }
 
+// Its own port is full, and copies wait for it: members are taken all the same, behind what has gone.
+TEST(Multicasts, AreMadeBesideAPortThatIsFull) {
+    Star star;
+    star.make(3);
+    ASSERT_TRUE(star.up());
+    star[1].stuck = true;
+    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
+    Sender one(star[0], 2, 0, 6 << 20, 4), other(star[0], 2, 0, 6 << 20, 4);
+    star.run();
+    ASSERT_TRUE(star[0].ports[0]->congested());
+    join(star, 0);
+    star.run();
+    star[1].stuck = false;
+    star[1].ports[0]->poke_room();
+    ASSERT_EQ(star[0].signal(kAll, kSem + 48, 3), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem + 48).value, 3u);
+    EXPECT_EQ(star[2].semaphore(kSem + 48).value, 3u);
+    EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED), 0u);
+}
+
+// So they are where stores wait, and then in order behind those.
+TEST(Multicasts, AreMadeBehindStoresThatWait) {
+    Star star;
+    star.make(3);
+    ASSERT_TRUE(star.up());
+    star[1].stuck = true;
+    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
+    Sender one(star[0], 2, 0, 6 << 20, 4), other(star[0], 2, 0, 6 << 20, 4);
+    star.run();
+    const std::vector<std::byte> eight(8, std::byte{9});
+    while (star[0].ports[0]->post(2, 0x7f0000, eight) == ORR_FAULT_NONE) {
+    }
+    star[0].route(kAll, 0, 0);
+    EXPECT_EQ(star[0].ports[0]->member(kAll, 0, 0), std::uint32_t{ORR_FAULT_PEER_BUSY});
+    star[1].stuck = false;
+    star[1].ports[0]->poke_room();
+    star.run();
+    star[1].stuck = true;
+    ASSERT_EQ(star[0].signal(2, kSem, 2), ORR_FAULT_NONE);
+    Sender again(star[0], 2, 0, 6 << 20, 5), more(star[0], 2, 0, 6 << 20, 5);
+    star.run();
+    ASSERT_EQ(star[0].ports[0]->post(2, 0x7f0000, eight), ORR_FAULT_NONE);
+    join(star, 0);
+    star[1].stuck = false;
+    star[1].ports[0]->poke_room();
+    star.run();
+    ASSERT_EQ(star[0].signal(kAll, kSem + 48, 3), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[1].semaphore(kSem + 48).value, 3u);
+    EXPECT_EQ(star[2].semaphore(kSem + 48).value, 3u);
+}
+
 // Its port goes down while the message waits for room there: it is lost to that one alone.
 TEST(Multicasts, AMemberThatGoesMeanwhileIsWaitedForNoLonger) {
     Star star;

@@ -190,7 +190,8 @@
  * for the epochs that the routes have when they are told; after another epoch of one of them software tells all anew.
  * What is sent in another epoch of the multicast's own route is lost to all. Reads and atomics have no route there.
  * A command goes behind all that was sent there before; it was carried out once ORR_R_MULTICAST_DONE equals the number
- * of commands written since reset. ORR_FAULT_PEER_BUSY: there was no room at the port, so it has to be written again.
+ * of commands written since reset. One for which the port has no room waits there, as a store does, and what is sent
+ * later goes behind it. ORR_FAULT_PEER_BUSY: too much waits there, so it has to be written again.
  */
 #define ORR_R_MULTICAST 0x04d0        /* RO: multicasts of a port | members << 16; 0: a card before 2.5 */
 #define ORR_R_MULTICAST_MEMBER 0x04d4 /* RW: node of the next member, 0: there are none from now on; reset: 0 */

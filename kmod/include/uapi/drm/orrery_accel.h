@@ -472,9 +472,9 @@ struct drm_orr_multicast_member {
  * all: who writes there stops with ORR_FAULT_PEER_DOWN. What a member refuses its link counts.
  *
  * -EOPNOTSUPP: the card or its driver knows none; -EXDEV: a member is not reached by a switch, or
- * not by the same port as the others; -EBUSY: the card has as many as it can, a port has no room,
- * or a debugger holds a card; -EDQUOT: this user has too many; -ENOSPC: all numbers of cards are
- * taken; -EINVAL: two members are of one card, or one is of this card, or it is no memory of a
+ * not by the same port as the others; -EBUSY: too many stores wait at the port, or a debugger holds
+ * a card (before 1.10 also: as -ENOSPC); -EDQUOT: this user has too many; -ENOSPC: the card has as
+ * many as it can, or all numbers of cards are taken; -EINVAL: two members are of one card, or one is of this card, or it is no memory of a
  * card, or too short; -EBADF: it is no descriptor; -ENODEV: a card is lost; -EIO: it refuses what
  * no card should; -ENOMEM; -ERESTARTSYS: by a signal.
  */
