@@ -203,7 +203,7 @@ static int orr_multicast_tell(struct orr_device *odev, const struct orr_multicas
 	if (ret)
 		return ret;
 	/* The slot's last one may have had the same members. */
-	epoch = ((slot->route >> ORR_ROUTE_EPOCH_SHIFT) + 1) & 0xffff;
+	epoch = ((slot->route >> ORR_ROUTE_EPOCH_SHIFT) + 1) & 0xffff ?: 1;
 	slot->route = ORR_ROUTE_VALID | port | epoch << ORR_ROUTE_EPOCH_SHIFT;
 	orr_write32(odev, ORR_R_ROUTE(slot->number), slot->route | ORR_ROUTE_HOLD);
 	ret = orr_multicast_command(odev, slot->number, 0, 0);
