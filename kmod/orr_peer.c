@@ -103,13 +103,21 @@ static u32 orr_node_new(void)
 /**
  * orr_number_new - a number as nodes have, that stands for several
  *
+ * So many are left that each card can begin another life while somebody holds what is left of this one.
+ *
  * Return: the number, which goes with the card in whose orr_multicasts it is; 0: there is none.
  */
 u32 orr_number_new(void)
 {
-	u32 number;
+	struct orr_device *odev;
+	u32 number, wanted;
 
 	guard(mutex)(&orr_registry_lock);
+	wanted = bitmap_weight(orr_numbers, ORR_NODES);
+	list_for_each_entry(odev, &orr_registry, registry_node)
+		wanted += 1 + odev->registered;
+	if (wanted >= nodes)
+		return 0;
 	number = orr_node_new();
 	if (number)
 		__set_bit(number, orr_numbers);

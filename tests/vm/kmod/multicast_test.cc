@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
 
 namespace orrery::kmod_test {
@@ -143,6 +144,37 @@ TEST_F(SwitchedMulticasts, AUserHasTwelve) {
     for (const std::uint32_t handle : handles)
         EXPECT_EQ(close_bo(fd(), handle), 0);
     EXPECT_EQ(make_multicast(fd(), all(), more), 0);
+}
+
+// Of few numbers (nodes=) each card finds one for another life, while processes hold what is left of this
+// one.
+TEST_F(SwitchedMulticasts, LeaveNumbersForCards) {
+    const std::string numbers = read_file("/sys/module/orrery/parameters/nodes");
+    if (numbers.size() > 2) GTEST_SKIP() << "needs a driver with few numbers, not " << numbers;
+    const std::vector<std::string> addresses = pci_addresses();
+    ASSERT_EQ(addresses.size(), places.size());
+    ASSERT_EQ(close_bo(fd(), args.handle), 0);
+    unsigned refused = 0;
+    for (unsigned card = 0; card < places.size(); ++card) {
+        std::vector<std::uint32_t> handles;
+        int error = 0;
+        while (error == 0 && handles.size() < 12) {
+            drm_orr_multicast_create one{};
+            one.size = kBytes;
+            error = make_multicast(places[card]->fd(), {member(card == 0 ? 1 : 0)}, one);
+            if (error == 0) handles.push_back(one.handle);
+        }
+        EXPECT_TRUE(error == 0 || error == ENOSPC) << error;
+        refused += error == ENOSPC ? 1 : 0;
+        for (const std::uint32_t handle : handles)
+            EXPECT_EQ(close_bo(places[card]->fd(), handle), 0);
+    }
+    EXPECT_GT(refused, 0u);
+    for (const std::string& address : addresses) {
+        ASSERT_TRUE(unbind_driver(address)) << address;
+        EXPECT_TRUE(bind_driver(address)) << address;
+        EXPECT_GE(node_of(address), 0) << address;
+    }
 }
 
 }  // namespace
