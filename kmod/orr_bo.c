@@ -300,7 +300,7 @@ void orr_bo_unuse(struct orr_bo *bo, const struct orr_tenant *tenant)
 {
 	if (bo->kind == ORR_BO_KIND_PEER)
 		orr_peer_revoke(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
-				bo->owner->node.start, tenant);
+				bo->owner->node.start, tenant, NULL);
 	if (bo->kind == ORR_BO_KIND_MULTICAST)
 		orr_multicast_unuse(bo, tenant);
 }

@@ -550,6 +550,12 @@ static inline bool orr_link_resets(const struct orr_device *odev)
 	return (odev->info.hw_version & 0xffff) >= 2;
 }
 
+/* Whether a port to a switch is drained without waiting for who takes nothing: since 2.6. */
+static inline bool orr_link_drains_forced(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 6;
+}
+
 /* In Gbit/s, by the lanes in use to send; of all lanes, if it is not up or does not say. */
 static inline u32 orr_link_gbps(struct orr_device *odev, u32 port)
 {

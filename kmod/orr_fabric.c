@@ -118,7 +118,7 @@ static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 
 	struct orr_export *export = lease->export;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	orr_peer_revoke(odev, lease->node, export->bo->node.start, &export->tenant);
+	orr_peer_revoke(odev, lease->node, export->bo->node.start, &export->tenant, NULL);
 	list_del(&lease->link);
 	export->leases--;
 	if (export->semaphore) {

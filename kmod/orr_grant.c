@@ -305,9 +305,10 @@ static struct orr_grant *orr_grant_let_go(struct orr_device *owner, u32 node, u6
  * @node: the other's
  * @base: VRAM offset of the BO, with orr_peer_grant() before
  * @tenant: as there
+ * @drain: as of orr_way_drain()
  */
 void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base,
-		     const struct orr_tenant *tenant)
+		     const struct orr_tenant *tenant, enum orr_drain *drain)
 {
 	struct orr_grant *grant = orr_grant_let_go(owner, node, base, tenant);
 	int idx;
@@ -318,7 +319,7 @@ void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base,
 	 * What was sent before is carried out: it has to be here for that. Without the lock, because a card
 	 * on the way may keep us waiting, which is nothing to those who come by another.
 	 */
-	orr_way_drain(owner, node);
+	orr_way_drain(owner, node, drain);
 	guard(mutex)(&owner->grant_lock);
 	if (!orr_enter(owner, &idx)) {
 		orr_grant_command(owner, grant - owner->grants, NULL);

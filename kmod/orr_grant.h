@@ -39,6 +39,18 @@ struct orr_grant {
 	struct list_head holders;
 };
 
+/**
+ * enum orr_drain - how a sender's end is drained
+ * @ORR_DRAIN_PATIENT: what waits for room is waited for
+ * @ORR_DRAIN_FORCED: some did not find any in time: it is lost at the switch
+ * @ORR_DRAIN_GIVEN_UP: the switch does not do it either
+ */
+enum orr_drain {
+	ORR_DRAIN_PATIENT,
+	ORR_DRAIN_FORCED,
+	ORR_DRAIN_GIVEN_UP,
+};
+
 void orr_grants_init(struct orr_device *odev);
 bool orr_peer_has_grants(struct orr_device *owner, u32 node);
 int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size, u32 rights,
@@ -46,6 +58,6 @@ int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size, u32 r
 void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base,
 			  const struct orr_tenant *tenant);
 void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base,
-		     const struct orr_tenant *tenant);
+		     const struct orr_tenant *tenant, enum orr_drain *drain);
 
 #endif /* _ORR_GRANT_H_ */

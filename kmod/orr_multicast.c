@@ -358,11 +358,13 @@ int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_fi
 static void orr_multicast_revoke(struct orr_bo *bo, unsigned int count,
 				 const struct orr_tenant *tenant)
 {
+	enum orr_drain drain = ORR_DRAIN_PATIENT;
+
 	while (count--) {
 		struct orr_bo *owner = bo->multicast->part[count].owner;
 
 		orr_peer_revoke(orr_bo_device(owner), orr_bo_device(bo)->node, owner->node.start,
-				tenant);
+				tenant, &drain);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
+#include "orr_grant.h"
 #include "orr_map.h"
 
 /**
@@ -87,7 +88,7 @@ bool orr_way_get(u32 node, u32 other, struct orr_way *way);
 bool orr_way_is_whole(const struct orr_way *way);
 bool orr_way_stands(u32 node, u32 other, u32 version);
 u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up);
-void orr_way_drain(struct orr_device *owner, u32 node);
+void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain);
 void orr_way_drain_all(struct orr_device *owner);
 
 /* orr_map_make.c */

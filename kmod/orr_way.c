@@ -11,6 +11,8 @@
 
 /* Far more than passing on takes, also if the card's process gets no time for a while. */
 #define ORR_DRAIN_TIMEOUT_US (2 * USEC_PER_SEC)
+/* Of what waits for nobody but the card and its switch. */
+#define ORR_FORCED_TIMEOUT_US (USEC_PER_SEC / 2)
 
 /* Guards the table of pairs and what is in it. */
 DEFINE_SPINLOCK(orr_pairs_lock);
@@ -228,8 +230,8 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up)
 	return way.version;
 }
 
-/* Return: whether all that came by a port has gone. */
-static bool orr_port_drain(struct orr_device *odev, u32 port)
+/* @how: 1, ORR_LINK_DRAIN_FORCED. Return: whether all that came by a port has gone. */
+static bool orr_port_drain(struct orr_device *odev, u32 port, u32 how)
 {
 	u32 link = ORR_R_LINK(port);
 	int idx, ret;
@@ -237,22 +239,53 @@ static bool orr_port_drain(struct orr_device *odev, u32 port)
 	guard(mutex)(&odev->drain_lock);
 	if (orr_enter(odev, &idx))
 		return false;
-	orr_write32(odev, link + ORR_R_LINK_DRAIN, 1);
+	orr_write32(odev, link + ORR_R_LINK_DRAIN, how);
 	ret = orr_await(odev, link + ORR_R_LINK_DRAINED, ++odev->drains[port],
-			ORR_DRAIN_TIMEOUT_US, orr_restart_held_ms(odev));
+			how == ORR_LINK_DRAIN_FORCED ? ORR_FORCED_TIMEOUT_US : ORR_DRAIN_TIMEOUT_US,
+			orr_restart_held_ms(odev));
 	orr_exit(odev, idx);
 	return !ret;
+}
+
+/*
+ * At the sender's end what waits there may be for another card, which takes nothing: then that is
+ * lost to that one, and what goes to others passes.
+ */
+static bool orr_port_drain_sender(struct orr_device *odev, u32 port, enum orr_drain *drain)
+{
+	if (*drain == ORR_DRAIN_PATIENT) {
+		if (orr_port_drain(odev, port, 1))
+			return true;
+		*drain = orr_link_drains_forced(odev) ? ORR_DRAIN_FORCED : ORR_DRAIN_GIVEN_UP;
+	}
+	if (*drain == ORR_DRAIN_FORCED && !orr_port_drain(odev, port, ORR_LINK_DRAIN_FORCED))
+		*drain = ORR_DRAIN_GIVEN_UP;
+	return *drain != ORR_DRAIN_GIVEN_UP;
+}
+
+static bool orr_fabric_drain(const struct orr_way *way, u32 node, enum orr_drain *drain)
+{
+	u32 first = way->steps[0].odev->node != node;
+	u32 ports[] = { way->steps[0].onward, way->steps[1].back };
+
+	if (!orr_port_drain_sender(way->steps[first].odev, ports[first], drain))
+		return false;
+	/* Over one switch that was all; else from the top of the fabric down. */
+	return way->fabric <= 2 || orr_port_drain(way->steps[!first].odev, ports[!first], 1);
 }
 
 /**
  * orr_way_drain - have all arrive at a card that another has sent by now
  * @owner: the card
  * @node: of the other
+ * @drain: how, NULL: patiently; filled in for the next of the same sender, so that a card that takes
+ *         nothing is waited for once
  *
  * What does not in time counts as lost, and nothing that follows is carried out.
  */
-void orr_way_drain(struct orr_device *owner, u32 node)
+void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain)
 {
+	enum orr_drain patient = ORR_DRAIN_PATIENT;
 	bool drained = true, harmed = false;
 	struct orr_pair *pair;
 	struct orr_way way;
@@ -265,23 +298,14 @@ void orr_way_drain(struct orr_device *owner, u32 node)
 	}
 	if (harmed || !orr_way_get(owner->node, node, &way))
 		return;
-	if (way.fabric && way.up) {
-		/* From the sender's end up, and from the owner's down. */
-		u32 first = way.steps[0].odev == owner;
-
-		for (i = 0; i < 2 && drained; i++) {
-			u32 end = first ^ i;
-
-			drained = orr_port_drain(way.steps[end].odev,
-						 end ? way.steps[1].back : way.steps[0].onward);
-		}
-	}
+	if (way.fabric && way.up)
+		drained = orr_fabric_drain(&way, node, drain ?: &patient);
 	for (i = 1; i < way.links && way.up && drained; i++) {
 		/* From the sender on. */
 		bool ahead = owner->node > node;
 		const struct orr_step *step = &way.steps[ahead ? i : way.links - i];
 
-		drained = orr_port_drain(step->odev, ahead ? step->back : step->onward);
+		drained = orr_port_drain(step->odev, ahead ? step->back : step->onward, 1);
 	}
 	orr_way_put(&way);
 	if (drained)
@@ -315,5 +339,5 @@ void orr_way_drain_all(struct orr_device *owner)
 		}
 	}
 	while (count && !orr_is_lost(owner))
-		orr_way_drain(owner, nodes[--count]);
+		orr_way_drain(owner, nodes[--count], NULL);
 }

@@ -73,7 +73,7 @@ void Card::carry_out(const Command& command) {
         case Command::Kind::kDrain:
             // Where nothing comes nothing is left.
             if (LinkPort* link = links_[command.number].get())
-                link->drain();
+                link->drain(command.a != 0);
             else
                 file_.links[command.number].drained.fetch_add(1, std::memory_order_release);
             break;

@@ -694,8 +694,10 @@ bool HostRegisters::write_link(unsigned port, std::uint64_t reg, std::uint32_t v
             card_.post({.kind = Command::Kind::kForward, .number = port, .a = value});
             return true;
         case ORR_R_LINK_DRAIN:
-            if (value != 1) return false;
-            card_.post({.kind = Command::Kind::kDrain, .number = port});
+            if (value != 1 && value != ORR_LINK_DRAIN_FORCED) return false;
+            card_.post({.kind = Command::Kind::kDrain,
+                        .number = port,
+                        .a = value == ORR_LINK_DRAIN_FORCED ? 1u : 0u});
             return true;
         case ORR_R_LINK_RESET:
             if (value != 1) return false;

@@ -51,12 +51,17 @@ void Forwarder::close() {
     copied_ = 0;
     all_through_ = 0;
     drain_to_ = 0;
+    force_to_ = 0;
     end_drains();
 }
 
-void Forwarder::drain() {
+void Forwarder::drain(bool force) {
     ++drains_;
     drain_to_ = reader_.is_open() ? reader_.produced() : 0;
+    if (force) {
+        force_to_ = drain_to_;
+        stop_waiting();
+    }
     if (in_a_hurry() && waits_at_ == nullptr) events_.schedule(due_, events_.now());
     end_drains();
 }
@@ -89,7 +94,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
     for (;; ++done) {
         const std::uint64_t produced = reader_.produced();
         if (produced == reader_.taken()) {
-            drain_to_ = 0;  // also if the peer has taken back what it had said
+            drain_to_ = force_to_ = 0;  // also if the peer has taken back what it had said
             break;
         }
         const auto next = reader_.look_at(produced);
@@ -176,7 +181,7 @@ bool Forwarder::pass(const Message& message) {
     all_through_ = 0;
     LinkPort* const onward = all != nullptr ? nullptr : hooks_.onward(message.destination);
     const Passed passed = give(message, onward);
-    if (passed.what == Passed::kNoRoom) {
+    if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
         wait_at(onward, message);
         return false;
     }
@@ -215,7 +220,7 @@ bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
         const Message copy = all.copy(message, n);
         LinkPort* const onward = hooks_.onward(copy.destination);
         const Passed passed = all.takes(message) ? give(copy, onward) : Passed{};
-        if (passed.what == Passed::kNoRoom) {
+        if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
             // At one port at a time: what waits is one event, and tries all again.
             if (!std::exchange(waits, true)) wait_at(onward, copy);
             continue;

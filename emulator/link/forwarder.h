@@ -74,7 +74,8 @@ class Forwarder {
     bool waits() const { return waits_at_ != nullptr; }
 
     // What has come by now is passed on at once, as soon as there is room; then it is told as drained.
-    void drain();
+    // `force`: what finds no room is lost. Only where others hear of a loss (Hooks::lost).
+    void drain(bool force = false);
     // The inbox goes. What is left of it is lost.
     void close();
     void forget_drains() { drains_ = 0; }
@@ -103,6 +104,7 @@ class Forwarder {
     ModelTime next_of(std::uint32_t node) const;
     void set_pace(std::uint32_t node, ModelTime through);
     bool in_a_hurry() const { return drains_ != 0 && reader_.taken() < drain_to_; }
+    bool waits_for_nobody() const { return in_a_hurry() && reader_.taken() < force_to_; }
     void end_drains();
     void stop_waiting();
 
@@ -129,6 +131,7 @@ class Forwarder {
     std::vector<std::uint32_t> served_;
     std::uint32_t drains_ = 0;    // that are not done
     std::uint64_t drain_to_ = 0;  // Reader::taken() at which they are
+    std::uint64_t force_to_ = 0;  // and of what is forced
 };
 
 }  // namespace orrery::emu::link

@@ -115,7 +115,7 @@ class LinkPort::Impl {
 
     // What a peer shows of itself.
     void look_at_shown();
-    void drain_peer();
+    void drain_peer(bool force);
     void end_peer_drains();
     void tell_peer_drained(std::uint64_t drains);
 

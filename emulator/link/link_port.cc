@@ -126,17 +126,17 @@ void LinkPort::routes_changed() {
 bool LinkPort::forwards() const {
     return impl_->transmitter_.forwards();
 }
-void LinkPort::drain() {
+void LinkPort::drain(bool force) {
     if (impl_->up() && impl_->peer_is_switch_ && !impl_->config_.is_switch)
-        drain_peer();
+        drain_peer(force);
     else
         drain_here();
 }
-void LinkPort::drain_here() {
-    impl_->forwarder_.drain();
+void LinkPort::drain_here(bool force) {
+    impl_->forwarder_.drain(force && impl_->config_.is_switch);
 }
-void LinkPort::drain_peer() {
-    impl_->drain_peer();
+void LinkPort::drain_peer(bool force) {
+    impl_->drain_peer(force);
 }
 bool LinkPort::peer_is_switch() const {
     return impl_->up() && impl_->peer_is_switch_;
@@ -166,6 +166,9 @@ void LinkPort::tell_reach() {
 }
 std::uint64_t LinkPort::drains_wanted() const {
     return impl_->up() ? impl_->receiver_.drains_wanted() : 0;
+}
+std::uint64_t LinkPort::drains_forced() const {
+    return impl_->up() ? impl_->receiver_.drains_forced() : 0;
 }
 void LinkPort::show_drained(std::uint64_t drains) {
     if (!impl_->up()) return;

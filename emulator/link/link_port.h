@@ -179,8 +179,10 @@ class LinkPort final : public PeerPort {
     // Of a switch: what its peer is told, from the next tell_reach() on. The link is up.
     void show_reach(std::uint32_t node, const link::Reach& reach);
     void tell_reach();
-    // How often the peer has asked this switch for all to arrive that it sent, and how often it did.
+    // How often the peer has asked this switch for all to arrive that it sent, up to which of these it wants
+    // nothing waited for, and how often it did.
     std::uint64_t drains_wanted() const;
+    std::uint64_t drains_forced() const;
     void show_drained(std::uint64_t drains);
 
     // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up. What waits here for room,
@@ -189,10 +191,11 @@ class LinkPort final : public PeerPort {
     void routes_changed();
     bool forwards() const;
     // ORR_R_LINK_DRAIN: of a card whose peer is a switch drain_peer(), else drain_here(). LinkHooks::drained
-    // may be called from here.
-    void drain();
-    void drain_here();
-    void drain_peer();
+    // may be called from here. `force`: at the switch at the end of this port, or in this one, what finds no
+    // room is lost instead of waited for; a card between others does not do that.
+    void drain(bool force = false);
+    void drain_here(bool force = false);
+    void drain_peer(bool force = false);
 
     // ORR_R_NOTE_SEND: ORR_FAULT_*.
     std::uint32_t note(std::span<const std::byte> data);

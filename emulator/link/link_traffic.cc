@@ -148,13 +148,13 @@ void LinkPort::Impl::look_at_shown() {
     if (peer_drains_done_ != peer_drains_ && transmitter_.drains_done() == peer_drains_) end_peer_drains();
 }
 
-void LinkPort::Impl::drain_peer() {
+void LinkPort::Impl::drain_peer(bool force) {
     if (!up() || !peer_is_switch_) {
         tell_peer_drained(1);
         return;
     }
     ++peer_drains_;
-    transmitter_.want_drain();
+    transmitter_.want_drain(force);
     wake_peer();
 }
 

@@ -99,7 +99,11 @@ class Transmitter {
     std::uint64_t lives() const { return load_acquire(outbox_->lives); }
     std::uint64_t reach_version() const { return load_acquire(outbox_->reach_version); }
     Reach reach(std::uint32_t node) const;
-    void want_drain() { store_release(outbox_->drains_wanted, load_relaxed(outbox_->drains_wanted) + 1); }
+    void want_drain(bool force) {
+        const std::uint64_t wanted = load_relaxed(outbox_->drains_wanted) + 1;
+        if (force) store_release(outbox_->drains_forced, wanted);
+        store_release(outbox_->drains_wanted, wanted);
+    }
     std::uint64_t drains_done() const { return load_acquire(outbox_->drains_done); }
     // By which channel a node is reached. All that goes to a switch is for somebody else.
     Lane lane_of(std::uint32_t node) const { return peer_node_ == node && !to_switch_ ? kNear : kFar; }

@@ -167,6 +167,7 @@ struct Inbox {
     std::uint64_t lives;           // changes behind each setting of `node`, also to the same
     // by the sender: how often it has asked the owner, a switch, to have all arrive that is on its way
     alignas(64) std::uint64_t drains_wanted;
+    std::uint64_t drains_forced;  // up to which of these nothing that finds no room is waited for
     // by the owner: how often that has been done
     alignas(64) std::uint64_t drains_done;
     std::uint64_t reach_version;  // changes behind each change of `reach`

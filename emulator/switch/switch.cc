@@ -233,7 +233,10 @@ void Switch::look_for_drains() {
         const std::uint64_t wanted = link->drains_wanted();
         if (wanted == drains_known_[p]) continue;
         drains_known_[p] = wanted;
-        drains_.push_back({.port = p, .wanted = wanted, .stage = Drain::kHere, .until = {}});
+        const bool forced = link->drains_forced() == wanted;
+        if (forced) std::erase_if(drains_, [p](const Drain& drain) { return drain.port == p; });
+        drains_.push_back(
+            {.port = p, .wanted = wanted, .forced = forced, .stage = Drain::kHere, .until = {}});
         if (!drain_.scheduled()) events_.schedule(drain_, time_for_news());
     }
     if (drain_.scheduled()) return;
@@ -257,10 +260,12 @@ void Switch::begin(Drain& drain, Drain::Stage stage) {
     for (unsigned p = 0; p < kPorts; ++p) {
         LinkPort* link = links_[p].get();
         if (link == nullptr) continue;
+        const bool above = link->peer_is_switch() && link->peer_level() > config_.level;
         if (stage != Drain::kAbove) {
+            if (drain.forced && p != drain.port && !above) continue;
             drain.until[p] = ++here_asked_[p];
-            link->drain_here();
-        } else if (link->peer_is_switch() && link->peer_level() > config_.level) {
+            link->drain_here(drain.forced && p == drain.port);
+        } else if (above) {
             drain.until[p] = ++above_asked_[p];
             link->drain_peer();
         }

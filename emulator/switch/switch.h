@@ -79,6 +79,8 @@ class Switch {
     struct Drain {
         unsigned port = 0;
         std::uint64_t wanted = 0;
+        // What has come by that port waits for nobody, and that is all of this switch that it is about.
+        bool forced = false;
         enum Stage : std::uint8_t { kHere, kAbove, kAgain } stage = kHere;
         std::array<std::uint64_t, kPorts> until{};  // of what the stage counts, for each port
     };

@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::atomic_ref(far.produced).store(produced, std::memory_order_release);
         if (how % 4 == 0) continue;
         if (how % 16 == 1) {
-            cards.forwarder.drain();
+            cards.forwarder.drain(how % 64 == 1);
             ++cards.drains;
         }
         end.stuck = how % 32 == 2;

@@ -304,6 +304,44 @@ TEST(Multicasts, OneMemberWithoutRoomHoldsBackNoOther) {
     EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED), 0u);
 }
 
+// A member takes nothing. Who drains its own port by force loses what is for that one, and nothing of the
+// others'.
+TEST(Multicasts, OneMemberWithoutRoomHoldsUpNoForcedDrain) {
+    Star star;
+    std::optional<Sender> filler;
+    ASSERT_NO_FATAL_FAILURE(leave_no_room(star, filler));
+    Sender other(star[2], 2, 0, 4 << 20, 4);  // waits for it by another port
+    star.run();
+    const std::uint32_t one = star.reach(0, 2).losses, two = star.reach(0, 3).losses;
+    star[0].ports[0]->drain();
+    star.run();
+    EXPECT_EQ(star[0].drained, 0u);
+    star[0].ports[0]->drain(true);
+    star.run();
+    EXPECT_EQ(star[0].drained, 2u);
+    EXPECT_NE(star.reach(0, 2).losses, one);
+    EXPECT_EQ(star.reach(0, 3).losses, two);
+    for (unsigned to = 2; to < 4; ++to)
+        EXPECT_EQ(star[to].semaphore(kSem + 32).value, 2u);
+    // What is sent later waits again, and at that member nothing follows what was lost.
+    ASSERT_EQ(star[0].signal(kAll, kSem + 0x100, 3), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].signal(2, kSem + 0x110, 3), ORR_FAULT_NONE);
+    star[1].stuck = false;
+    star[1].ports[0]->poke_room();
+    star.run();
+    EXPECT_EQ(star[1].byte(0x600000), 0);
+    EXPECT_EQ(star[1].semaphore(kSem + 32).value, 0u);
+    EXPECT_EQ(star[1].semaphore(kSem + 0x100).value, 0u);
+    EXPECT_EQ(star[1].semaphore(kSem + 0x110).value, 0u);
+    EXPECT_EQ(star[2].semaphore(kSem + 0x100).value, 3u);
+    EXPECT_EQ(star[3].semaphore(kSem + 0x100).value, 3u);
+    EXPECT_EQ(star[1].semaphore(Sender::semaphore_of(3)).value, 1u);
+    EXPECT_EQ(star[1].semaphore(Sender::semaphore_of(4)).value, 1u);
+    star[0].ports[0]->drain();
+    star.run();
+    EXPECT_EQ(star[0].drained, 3u);
+}
+
 // Its own port is full, and copies wait for it: members are taken all the same, behind what has gone.
 TEST(Multicasts, AreMadeBesideAPortThatIsFull) {
     Star star;

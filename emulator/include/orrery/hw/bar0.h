@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 5u
+#define ORR_HW_VERSION_MINOR 6u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -186,7 +186,7 @@
  * A multicast has a number as nodes have, which is no card's, with a route (ORR_R_ROUTE) by a port to a switch. What
  * this card writes or signals there leaves once; the switch sends it on to each member, in the epoch of the route to
  * that node and with the member's base added to the offset, and each judges it as what this card sends to it alone. It
- * comes in order with that, too. The switch keeps members as long as the link is up and this card has the same node,
+ * comes in order with that, too. The switch keeps members as long as the link is up and ORR_R_NODE is not written,
  * for the epochs that the routes have when they are told; after another epoch of one of them software tells all anew.
  * What is sent in another epoch of the multicast's own route is lost to all. Reads and atomics have no route there.
  * A command goes behind all that was sent there before; it was carried out once ORR_R_MULTICAST_DONE equals the number
@@ -234,6 +234,11 @@
 #define ORR_LINK_IF_LOSSES 2u
 #define ORR_LINK_LOSSES_SHIFT 16u
 #define ORR_R_LINK_DRAIN 0x40 /* WO: 1: pass on what has come by this port by now, ahead of its time if need be */
+/*
+ * Written there, of a port to a switch: what has left by this port and finds no room at that switch is lost, to those
+ * for whom it is, instead of waited for. It ends all that was written before. Of another port the same as 1. (2.6)
+ */
+#define ORR_LINK_DRAIN_FORCED 2u
 #define ORR_R_LINK_DRAINED 0x44    /* RO: such writes done since reset: all of that has been passed on or dropped */
 #define ORR_R_LINK_FORWARD_NS 0x48 /* RO: from a message's head at one port to its head at another */
 /*
