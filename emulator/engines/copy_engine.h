@@ -128,7 +128,8 @@ class CopyEngine final : public EnginePort, private Asker {
         std::uint32_t tag = 0;  // 0: it has come
         std::uint32_t node = 0;
         PeerPort* link = nullptr;
-        std::uint64_t va = 0;  // in the source
+        std::uint64_t va = 0;       // in the source
+        std::uint64_t address = 0;  // and at the peer
         std::uint64_t bytes = 0, used = 0;
         LinkAnswer answer;
         std::vector<std::byte> data;
@@ -140,6 +141,9 @@ class CopyEngine final : public EnginePort, private Asker {
     bool ask(ModelTime at);
     enum class Sent : std::uint8_t { kYes, kNot, kEnded };
     Sent ask_one(ModelTime at);
+    // Sends it. A reduction may read a multicast, whose switch combines.
+    LinkAsk send(Asked& asked, ModelTime at);
+    void ask_again(Asked& asked, ModelTime at);
     bool all_asked() const;
     void drop_asked();
     std::uint64_t send_piece(const std::byte* from, std::uint64_t bytes, ModelTime at);

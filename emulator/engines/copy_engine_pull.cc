@@ -43,6 +43,27 @@ bool CopyEngine::all_asked() const {
     return ask_place_.back() == job_.count.back();
 }
 
+LinkAsk CopyEngine::send(Asked& asked, ModelTime at) {
+    const std::span<std::byte> to = std::span(asked.data).first(asked.bytes);
+    return is_reduction() ? asked.link->reduce(asked.node, asked.address, to, job_.how, at, *this)
+                          : asked.link->read(asked.node, asked.address, to, at, *this);
+}
+
+// A switch had no room for it. Its answer took as long as one with bytes may, so it is asked at once.
+void CopyEngine::ask_again(Asked& asked, ModelTime at) {
+    if (way_to(asked.node) != asked.link)
+        return end(ORR_DONE_FAULT, context_.peers.fault_of(asked.node), asked.va);
+    const LinkAsk ask = send(asked, at);
+    if (ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
+        return end(ORR_DONE_FAULT, ask.fault, asked.va);
+    asked.tag = ask.tag;
+    if (ask.tag != 0) {
+        waits_ = true;
+    } else {
+        free_ = later(at, kAgainPs);
+    }
+}
+
 CopyEngine::Sent CopyEngine::ask_one(ModelTime at) {
     const auto blocked = [&](std::uint32_t fault, std::uint64_t va) {
         // What is on its way comes first.
@@ -68,14 +89,14 @@ CopyEngine::Sent CopyEngine::ask_one(ModelTime at) {
     asked.node = node;
     asked.link = link;
     asked.va = va;
+    asked.address = ask_.where.address + ask_.used;
     asked.bytes = std::min<std::uint64_t>({ask_.left(), job_.row_bytes - ask_column_, PeerPort::kMostRead});
     if (!buffers_.empty()) {
         asked.data = std::move(buffers_.back());
         buffers_.pop_back();
     }
     asked.data.resize(PeerPort::kMostRead);
-    const LinkAsk ask =
-        link->read(node, ask_.where.address + ask_.used, std::span(asked.data).first(asked.bytes), at, *this);
+    const LinkAsk ask = send(asked, at);
     if (ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY) return blocked(ask.fault, va);
     if (ask.tag == 0) {
         if (asked_.empty() && ask.fault == ORR_FAULT_NONE) {
@@ -123,6 +144,10 @@ std::uint64_t CopyEngine::pull_piece(Chunk& chunk) {
         } else {
             waits_ = true;
         }
+        return 0;
+    }
+    if (first.answer.fault == ORR_FAULT_PEER_BUSY) {
+        ask_again(first, std::max(chunk.began, first.answer.came));
         return 0;
     }
     if (first.answer.fault != ORR_FAULT_NONE) {

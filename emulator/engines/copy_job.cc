@@ -97,6 +97,7 @@ std::optional<CopyJob> reduce(const DescriptorWords& words) {
         !set_size(job, desc.row_bytes, desc.rows))
         return {};
     job.element_bytes = element_bytes(desc.type);
+    job.how = {.type = desc.type, .function = desc.function};
     const std::uint64_t pitches = desc.rows > 1 ? desc.src_pitch | desc.dst_pitch : 0;
     if (((desc.src | desc.dst | desc.row_bytes | pitches) & (job.element_bytes - 1)) != 0) return {};
     return job;

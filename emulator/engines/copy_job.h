@@ -9,7 +9,8 @@
 #include <orrery/hw/engine.h>
 
 #include "emulator/check/checked_memory.h"
-#include "emulator/engines/reduction.h"
+#include "emulator/memory/peer.h"
+#include "emulator/memory/reduction.h"
 
 namespace orrery::emu {
 
@@ -48,6 +49,7 @@ struct CopyJob {
     std::uint32_t pattern_bytes = 0;
 
     ReduceLoop reduce = nullptr;
+    LinkReduction how;                // the same, for a switch
     std::uint32_t element_bytes = 1;  // what may not be torn
 
     std::uint64_t list = 0;

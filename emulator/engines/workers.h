@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "emulator/engines/reduction.h"
+#include "emulator/memory/reduction.h"
 
 namespace orrery::emu {
 

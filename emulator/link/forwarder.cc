@@ -50,6 +50,10 @@ void Forwarder::close() {
     paces_.clear();
     copied_ = 0;
     all_through_ = 0;
+    if (hooks_.reductions != nullptr) {
+        hooks_.reductions->end(std::exchange(asks_, 0));
+        hooks_.reductions->drop(std::exchange(whole_, 0));
+    }
     drain_to_ = 0;
     force_to_ = 0;
     end_drains();
@@ -176,9 +180,15 @@ bool Forwarder::pass(const Message& message) {
     }
     const Multicast* const all = hooks_.multicast ? hooks_.multicast(message.destination) : nullptr;
     if (all != nullptr && is_for_all(message)) return pass_to_all(message, *all);
+    if (all != nullptr && hooks_.reductions != nullptr && message.op == kOpRead && message.function != 0 &&
+        (message.function & kPart) == 0)
+        return ask_all(message, *all);
+    if (hooks_.reductions != nullptr && message.op == kOpAnswer && (message.function & kPart) != 0)
+        if (const auto passed = pass_part(message)) return *passed;
     // Some had it, maybe, when the members were forgotten: the next one begins anew.
     copied_ = 0;
     all_through_ = 0;
+    asks_ = 0;
     LinkPort* const onward = all != nullptr ? nullptr : hooks_.onward(message.destination);
     const Passed passed = give(message, onward);
     if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
@@ -186,16 +196,20 @@ bool Forwarder::pass(const Message& message) {
         return false;
     }
     count_arrival(message);
-    if (passed.what == Passed::kGone) {
-        counters_.add(ORR_CTR_LINK_FORWARDED);
-        set_pace(message.source, passed.through);
-        turn_at_ = onward;
-        turn_lane_ = onward->lane_of(message);
-        served_.push_back(message.source);
-    } else {
+    if (passed.what == Passed::kGone)
+        gone(message, onward, passed.through);
+    else
         count_loss(message, onward == nullptr ? kNoRoute : kAnswerLost);
-    }
     return true;
+}
+
+// By the turn that its sender has there.
+void Forwarder::gone(const Message& message, LinkPort* onward, ModelTime through) {
+    counters_.add(ORR_CTR_LINK_FORWARDED);
+    set_pace(message.source, through);
+    turn_at_ = onward;
+    turn_lane_ = onward->lane_of(message);
+    served_.push_back(message.source);
 }
 
 // It goes no further than here.
@@ -238,6 +252,86 @@ bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
     count_arrival(message);
     set_pace(message.source, std::exchange(all_through_, 0));
     copied_ = 0;
+    return true;
+}
+
+// Who has been asked may have answered before all have. It waits for room as a write to all does, and for no
+// answer.
+bool Forwarder::ask_all(const Message& message, const Multicast& all) {
+    Reductions& reductions = *hooks_.reductions;
+    if (asks_ == 0) {
+        const bool comes_here = hooks_.comes_here(message.source);
+        if (comes_here && all.takes(message)) asks_ = reductions.begin(hooks_.port, message, all);
+        if (asks_ == 0) {
+            count_arrival(message);
+            counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
+            if (comes_here) hooks_.cannot(message, all.takes(message) ? kBusy : kAnswerLost);
+            return true;
+        }
+    }
+    bool waits = false;
+    for (unsigned n = 0; n < all.members.size(); ++n) {
+        if ((copied_ >> n & 1) != 0) continue;
+        Message copy = all.copy(message, n);
+        copy.tag = asks_;
+        copy.function |= kPart;
+        LinkPort* const onward = hooks_.onward(copy.destination);
+        const Passed passed = give(copy, onward);
+        if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
+            if (!std::exchange(waits, true)) wait_at(onward, copy);
+            continue;
+        }
+        copied_ |= std::uint32_t{1} << n;
+        if (passed.what == Passed::kGone) {
+            counters_.add(ORR_CTR_LINK_FORWARDED);
+            all_through_ = std::max(all_through_, passed.through);
+            onward->end_turn(onward->lane_of(copy), due_);
+            continue;
+        }
+        counters_.add(ORR_CTR_LINK_DROPPED);
+        reductions.lose(asks_, n, onward == nullptr ? kNoRoute : kAnswerLost);
+        if (hooks_.lost) hooks_.lost(copy);
+    }
+    if (waits) return false;
+    count_arrival(message);
+    set_pace(message.source, std::exchange(all_through_, 0));
+    copied_ = 0;
+    asks_ = 0;
+    return true;
+}
+
+std::optional<bool> Forwarder::pass_part(const Message& part) {
+    Reductions& reductions = *hooks_.reductions;
+    if (!hooks_.comes_here(part.source)) return std::nullopt;
+    // Behind one of its that was lost none is taken.
+    const bool good = !hooks_.may_pass || hooks_.may_pass(part);
+    switch (reductions.take(part, reader_.channel(), good)) {
+        case Reductions::Took::kNone:
+            return std::nullopt;
+        case Reductions::Took::kPart:
+            count_arrival(part);
+            return true;
+        case Reductions::Took::kAll:
+            break;
+    }
+    const Reductions::Whole whole = reductions.whole(part.tag);
+    LinkPort* const onward = hooks_.onward(part.destination);
+    Passed passed;
+    if (onward != nullptr)
+        passed = onward->pass(
+            {.message = whole.answer, .from = reader_.channel(), .by = due_, .data = whole.data});
+    if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
+        whole_ = part.tag;
+        wait_at(onward, whole.answer);
+        return false;
+    }
+    count_arrival(part);
+    if (passed.what == Passed::kGone)
+        gone(whole.answer, onward, passed.through);
+    else
+        count_loss(part, kAnswerLost);
+    reductions.end(part.tag);
+    whole_ = 0;
     return true;
 }
 

@@ -11,12 +11,15 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "emulator/api/model_time.h"
 #include "emulator/link/multicast.h"
 #include "emulator/link/reader.h"
+#include "emulator/link/reductions.h"
 #include "emulator/link/wire.h"
 #include "emulator/probes/counters.h"
 #include "emulator/time/event_queue.h"
@@ -33,6 +36,8 @@ struct Passing {
     const Channel& from;
     // Who passes it on: where others wait for room too it is its turn until LinkPort::end_turn().
     Event& by;
+    // Its payload, if it does not stand there.
+    std::span<const std::uint8_t> data{};
 };
 struct Passed {
     enum What : std::uint8_t { kGone, kNoRoom, kLost };
@@ -52,6 +57,9 @@ class Forwarder {
         std::function<void(const Message&)> lost;
         std::function<const Multicast*(std::uint32_t number)> multicast;
         std::function<bool(const Message&)> member;
+        // Of a switch: what is begun by this port, and ends by any. nullptr: nothing is combined.
+        Reductions* reductions = nullptr;
+        unsigned port = 0;
         // So many of the drains are done.
         std::function<void(std::uint32_t)> drained;
         // That one goes no further.
@@ -93,6 +101,11 @@ class Forwarder {
     // message, and no other member.
     bool pass_to_all(const Message& message, const Multicast& all);
     void take_member(const Message& message);
+    // A read of a multicast: each member is asked.
+    bool ask_all(const Message& message, const Multicast& all);
+    // A member's answer to that; nothing: it is none. The last one makes way for the one that is combined.
+    std::optional<bool> pass_part(const Message& part);
+    void gone(const Message& message, LinkPort* onward, ModelTime through);
     // One message to one node.
     Passed give(const Message& message, LinkPort* onward);
     void wait_at(LinkPort* onward, const Message& message);
@@ -125,6 +138,8 @@ class Forwarder {
     LinkPort* waits_at_ = nullptr;
     std::uint32_t copied_ = 0;   // members that have the first message already, a bit each
     ModelTime all_through_ = 0;  // when the last of these copies has left
+    std::uint32_t asks_ = 0;     // the tag with which the first message asks members
+    std::uint32_t whole_ = 0;    // that of the answer that waits for room in the place of the first message
     // Where senders wait for room one turn has a message of each node.
     LinkPort* turn_at_ = nullptr;
     unsigned turn_lane_ = 0;

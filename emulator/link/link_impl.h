@@ -156,7 +156,7 @@ class LinkPort::Impl {
     LinkAsk ask(std::uint32_t node, std::uint64_t offset, link::Transmitter::Request request,
                 const link::Requests::Request& asked, ModelTime at);
     LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
-                 Asker& asker);
+                 Asker& asker, std::uint16_t reduction = 0);
     LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
                    Asker& asker);
     // Of this card, to requests that came by this port.

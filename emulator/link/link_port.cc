@@ -236,6 +236,13 @@ LinkAsk LinkPort::read(std::uint32_t node, std::uint64_t offset, std::span<std::
                        Asker& asker) {
     return impl_->read(node, offset, to, at, asker);
 }
+LinkAsk LinkPort::reduce(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to,
+                         const LinkReduction& how, ModelTime at, Asker& asker) {
+    return impl_->read(node, offset, to, at, asker, link::reduction_of(how.type, how.function));
+}
+void LinkPort::answer(const link::Message& request, link::Status status) {
+    impl_->cannot_pass(request, status);
+}
 LinkAsk LinkPort::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
                          Asker& asker) {
     return impl_->atomic(node, offset, atomic, at, asker);

@@ -33,6 +33,7 @@ struct Multicast;
 struct Passed;
 struct Passing;
 struct Reach;
+class Reductions;
 enum Status : std::uint16_t;
 }  // namespace link
 
@@ -95,6 +96,8 @@ struct LinkHooks {
     // message does to it (kOpMember); false: nothing. Empty: it copies nothing for its peer.
     std::function<const link::Multicast*(std::uint32_t number)> multicast;
     std::function<bool(const link::Message&)> member;
+    // Of a switch: reads of its cards' multicasts. nullptr: they have no route.
+    link::Reductions* reductions = nullptr;
     // What the peer shows has changed: its node, reach(), drains_wanted(). May be empty.
     std::function<void(std::uint32_t port)> peer_shows;
     // So many drain()s are done. May be empty.
@@ -241,6 +244,10 @@ class LinkPort final : public PeerPort {
     std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) override;
     std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) override;
     bool settle(std::uint64_t offset) override;
+    LinkAsk reduce(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to,
+                   const LinkReduction& how, ModelTime at, Asker& asker) override;
+    // Of a switch: a request that came by this port has no other answer. Without room there is none.
+    void answer(const link::Message& request, link::Status status);
     // For another port of this card, which has got it from its peer.
     link::Passed pass(const link::Passing& passing);
     // As wait_for_room(), for what passes.

@@ -32,13 +32,14 @@ LinkAsk LinkPort::Impl::ask(std::uint32_t node, std::uint64_t offset, link::Tran
 }
 
 LinkAsk LinkPort::Impl::read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
-                             Asker& asker) {
+                             Asker& asker, std::uint16_t reduction) {
     const link::Requests::Request asked{.asker = &asker,
                                         .node = static_cast<std::uint16_t>(node),
                                         .epoch = static_cast<std::uint16_t>(epoch_of(node)),
                                         .to = to};
-    return ask(node, offset, {.op = link::kOpRead, .bytes = static_cast<std::uint32_t>(to.size())}, asked,
-               at);
+    return ask(node, offset,
+               {.op = link::kOpRead, .bytes = static_cast<std::uint32_t>(to.size()), .reduction = reduction},
+               asked, at);
 }
 
 LinkAsk LinkPort::Impl::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic,

@@ -84,6 +84,8 @@ link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
             .lost = hooks_.lost,
             .multicast = requests ? hooks_.multicast : nullptr,
             .member = requests ? hooks_.member : nullptr,
+            .reductions = hooks_.reductions,
+            .port = config_.port,
             .drained =
                 [this, requests](std::uint32_t drains) {
                     if (requests && hooks_.drained) hooks_.drained(config_.port, drains);

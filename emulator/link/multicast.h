@@ -12,6 +12,7 @@
 #include <orrery/hw/link.h>
 
 #include "emulator/link/wire.h"
+#include "emulator/memory/reduction.h"
 
 namespace orrery::emu::link {
 
@@ -20,6 +21,11 @@ static_assert(ORR_MULTICAST_MEMBERS <= 32);
 // Of requests only these have no answer.
 constexpr bool is_for_all(const Message& message) {
     return message.op == kOpWrite || message.op == kOpSignal;
+}
+
+// Of Message::function of a read; nullptr: none.
+inline ReduceLoop loop_of(std::uint16_t function) {
+    return reduce_loop(function & 0xffu, (function & 0x7fffu) >> 8);
 }
 
 struct Multicast {

@@ -11,6 +11,7 @@
 #include <orrery/hw/mmu.h>
 
 #include "emulator/link/frame.h"
+#include "emulator/link/multicast.h"
 #include "emulator/time/event_queue.h"
 
 namespace orrery::emu::link {
@@ -45,10 +46,19 @@ const char* Reader::judge(const Message& message) const {
     return nullptr;
 }
 
+const char* Reader::judge_reduction(const Message& message) {
+    if (message.function == 0) return nullptr;
+    if (loop_of(message.function) == nullptr) return "a read has an unknown reduction";
+    if (((message.offset | message.bytes) & (element_bytes(message.function & 0xffu) - 1)) != 0)
+        return "a reduction cuts an element";
+    return nullptr;
+}
+
 const char* Reader::judge_op(const Message& message) const {
     const bool asks = message.op == kOpRead || message.op == kOpAtomic;
     if (asks != (message.tag != 0) && message.op != kOpAnswer) return "a message's tag is wrong";
-    if ((message.op != kOpAtomic && message.function != 0) ||
+    const bool reads = message.op == kOpRead || message.op == kOpAnswer;
+    if ((message.op != kOpAtomic && !reads && message.function != 0) ||
         (message.op != kOpAtomic && message.op != kOpLeave && message.compare != 0) ||
         (message.op != kOpAnswer && message.status != 0) || (message.op == kOpAnswer && message.key != 0))
         return "a message has a reserved field set";
@@ -84,7 +94,7 @@ const char* Reader::judge_op(const Message& message) const {
         case kOpRead:
             if (message.bytes == 0 || message.bytes > kMaxReadBytes) return "a read has a bad length";
             if (message.value != 0) return "a read has a reserved field set";
-            return nullptr;
+            return judge_reduction(message);
         case kOpAtomic:
             if (message.bytes != 4 && message.bytes != 8) return "an atomic has a bad length";
             if (message.offset % message.bytes != 0) return "an atomic is misaligned";
@@ -97,6 +107,8 @@ const char* Reader::judge_op(const Message& message) const {
             if (message.bytes > kMaxReadBytes) return "an answer has a bad length";
             if (message.status >= kStatuses || (message.status != kDone && message.bytes != 0))
                 return "an answer has a bad status";
+            if (message.function != 0 && loop_of(message.function) == nullptr)
+                return "an answer is of an unknown reduction";
             return nullptr;
         default:
             return "a message has an unknown operation";

@@ -44,6 +44,7 @@ class Reader {
   private:
     const char* judge(const Message& message) const;
     const char* judge_op(const Message& message) const;
+    static const char* judge_reduction(const Message& message);
     // It comes from the wire: damaged some times, maybe, and then as it is. Why it cannot be taken.
     const char* receive(const Message& message);
 

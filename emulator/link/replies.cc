@@ -20,6 +20,8 @@ std::uint32_t fault_of(std::uint16_t status) {
             return ORR_FAULT_PEER_KEY;
         case kNoRoute:
             return ORR_FAULT_NO_ROUTE;
+        case kBusy:
+            return ORR_FAULT_PEER_BUSY;
         default:
             return ORR_FAULT_PEER_DOWN;
     }
@@ -41,8 +43,9 @@ void Replies::take(const Message& message) {
     counts_.rx_messages.add();
     counts_.rx_bytes.add(wire_bytes_of(message));
     if (message.arrival_ps < events_.system_now()) counters_.add(ORR_CTR_LINK_STRAGGLERS);
-    const bool good =
-        message.destination == hooks_.node() && hooks_.comes_here(message.source, message.epoch);
+    // A member's own was for the switch.
+    const bool good = message.destination == hooks_.node() && (message.function & kPart) == 0 &&
+                      hooks_.comes_here(message.source, message.epoch);
     if (good && message.tag == 0 && message.status != kDone)
         return hooks_.refused(message.source, fault_of(message.status));
     auto request = good ? requests_.take(message.tag, message.source) : std::nullopt;

@@ -262,7 +262,7 @@ Transmitter::Asked Transmitter::ask(ModelTime now, std::uint32_t node, std::uint
     message.tag = request.tag;
     message.value = request.atomic.operand;
     message.compare = request.atomic.compare;
-    message.function = static_cast<std::uint16_t>(request.atomic.function);
+    message.function = static_cast<std::uint16_t>(request.atomic.function | request.reduction);
     return send_now(message, now);
 }
 
@@ -309,6 +309,7 @@ void Transmitter::answer(ModelTime at, const Message& request, const Answer& ans
     message.destination = request.source;
     message.epoch = request.epoch;
     message.tag = request.tag;
+    message.function = request.op == kOpRead && (request.function & kPart) != 0 ? request.function : 0;
     message.status = answer.status;
     message.value = answer.value;
     message.bytes = static_cast<std::uint32_t>(answer.data.size());
@@ -371,7 +372,10 @@ Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switch
     const bool room = to.pending().empty() && to.room(payload_of(message));
     if (broken() || !forward_) return {.what = Passed::kLost};
     if (!room) return {.what = Passed::kNoRoom};
-    if (payload_of(message) != 0) to.add_payload(message, passing.from, message.payload_at);
+    if (!passing.data.empty())
+        to.add_payload(message, passing.data.data());
+    else if (payload_of(message) != 0)
+        to.add_payload(message, passing.from, message.payload_at);
     ++message.hops;
     message.crc = message.damaged = 0;
     message.noise = 0;

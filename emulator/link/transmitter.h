@@ -68,6 +68,7 @@ class Transmitter {
     struct Request {
         std::uint32_t op = 0, bytes = 0, tag = 0;
         LinkAtomic atomic{};
+        std::uint16_t reduction = 0;  // of a read
     };
     Asked ask(ModelTime now, std::uint32_t node, std::uint64_t offset, const Request& request);
     LinkTold tell(ModelTime now, std::uint32_t node, const BarrierWord& word);

@@ -72,8 +72,17 @@ enum Status : std::uint16_t {
     kBadKey = 2,      // one would, with another key
     kNoRoute = 3,     // a card on the way knows none
     kAnswerLost = 4,  // the answer was, or a card on the way sends nothing on
-    kStatuses = 5,
+    kBusy = 5,        // a switch has no room for one more reduction: ask again
+    kStatuses = 6,
 };
+
+// Message::function of a read, and its answer: how the answers of a multicast's members are combined by the
+// switch; 0: not. One owner has nothing to combine. With kPart it is one member's alone, and the switch waits
+// for it.
+inline constexpr std::uint16_t kPart = 0x8000;
+constexpr std::uint16_t reduction_of(std::uint32_t type, std::uint32_t function) {
+    return static_cast<std::uint16_t>((type & 0xff) | (function & 0x7f) << 8);
+}
 
 struct alignas(64) Message {
     std::uint32_t op;
@@ -94,7 +103,7 @@ struct alignas(64) Message {
     std::uint64_t key;          // of the grant, or barrier, that a request goes by; 0: none was given
     std::uint64_t compare;      // kOpAtomic: of ORR_ATOMIC_COMPARE_SWAP; kOpLeave; else 0
     std::uint32_t tag;          // of a read or atomic, and its answer; else 0
-    std::uint16_t function;     // kOpAtomic: ORR_ATOMIC_*, else 0
+    std::uint16_t function;     // kOpAtomic: ORR_ATOMIC_*; kOpRead, kOpAnswer: reduction_of(), kPart; else 0
     std::uint16_t status;       // kOpAnswer: Status, else 0
     std::uint16_t epoch;        // of the way between the two, as the sender has it
     std::uint16_t hops;         // cards that have passed it on, at most kMostHops

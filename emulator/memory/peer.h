@@ -23,7 +23,7 @@ struct LinkSend {
 
 // What became of a request.
 struct LinkAnswer {
-    std::uint32_t fault = ORR_FAULT_NONE;  // ORR_FAULT_PEER_DENIED, _PEER_KEY, _NO_ROUTE, _PEER_DOWN
+    std::uint32_t fault = ORR_FAULT_NONE;  // ORR_FAULT_PEER_DENIED, _PEER_KEY, _NO_ROUTE, _PEER_DOWN, _PEER_BUSY
     std::uint64_t value = 0;               // of an atomic: the old one
     ModelTime began = 0;                   // by the clock, when its first byte came
     ModelTime came = 0;                    // and its last
@@ -43,6 +43,11 @@ class Asker {
 struct LinkAsk {
     std::uint32_t fault = ORR_FAULT_NONE;
     std::uint32_t tag = 0;  // 0 without a fault: no room now, as LinkSend
+};
+
+// How the elements of several owners are combined: ORR_TYPE_*, ORR_REDUCE_*.
+struct LinkReduction {
+    std::uint32_t type = 0, function = 0;
 };
 
 // On one aligned word.
@@ -84,6 +89,12 @@ class PeerPort {
     // ORR_FAULT_PEER_BUSY: too many are on their way, try again later.
     virtual LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
                          Asker& asker) = 0;
+    // The same where `node` may be a multicast: the elements of its members, combined in their order. `offset` and
+    // to.size() cut none. An answer with ORR_FAULT_PEER_BUSY: the switch has no room now, ask again.
+    virtual LinkAsk reduce(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to,
+                           const LinkReduction& /*how*/, ModelTime at, Asker& asker) {
+        return read(node, offset, to, at, asker);
+    }
     virtual LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
                            Asker& asker) = 0;
     // Nobody waits for that answer any more, and nothing is written to where it was to go.

@@ -31,7 +31,11 @@ Switch::Switch(SwitchConfig config, Vram none)
                .level = config_.level,
                .latency_ns = config_.model.latency_ns,
                .forward_ns = config_.model.forward_ns}),
-      drain_(Event::of<&Switch::on_drain>(this)) {}
+      reductions_([this] {
+          if (!ended_.scheduled()) events_.schedule(ended_, time_for_news());
+      }),
+      drain_(Event::of<&Switch::on_drain>(this)),
+      ended_(Event::of<&Switch::on_ended>(this)) {}
 
 Switch::~Switch() = default;
 
@@ -104,14 +108,17 @@ LinkHooks Switch::hooks_of(unsigned port) {
     hooks.may_pass = [this](const link::Message& message) {
         return flows_.may_pass(message, fabric_.port_of(message.destination));
     };
+    hooks.reductions = &reductions_;
     hooks.lost = [this](const link::Message& message) {
         if (!flows_.lost(message)) return;
+        reductions_.lose_pair(message.source, message.destination);
         fabric_.lost(message.destination);
         stale_ = true;
     };
     hooks.multicast = [this, port](std::uint32_t number) { return multicasts_of(port).find(number); };
     hooks.member = [this, port](const link::Message& message) {
         if (links_[port]->peer_is_switch()) return false;
+        if (message.value == 0) reductions_.lose_number(port, message.destination);
         if (multicasts_of(port).change(message)) return true;
         errors_.guest(
             "link {}: node {} cannot have node {} in multicast {}: it is there, or there is no room", port,
@@ -146,9 +153,20 @@ void Switch::jumped(ModelTime gap, unsigned port) {
 link::Multicasts& Switch::multicasts_of(unsigned port) {
     if (links_[port]->up()) {
         const std::uint64_t life = links_[port]->peer_lives();
-        if (std::exchange(multicasts_of_[port], life) != life) multicasts_[port].clear();
+        if (std::exchange(multicasts_of_[port], life) != life) forget_multicasts(port);
     }
     return multicasts_[port];
+}
+
+void Switch::forget_multicasts(unsigned port) {
+    multicasts_[port].clear();
+    reductions_.forget(port);
+}
+
+// Who asked has nothing else to wait for.
+void Switch::on_ended(ModelTime) {
+    while (const auto ended = reductions_.next_ended())
+        links_[ended->port]->answer(ended->request, ended->status);
 }
 
 // What was on its way by a port that goes down is lost, and what follows must not get there by another.
@@ -156,8 +174,9 @@ void Switch::port_changed(unsigned port, std::uint32_t state) {
     stale_ = true;
     const bool is_up = state >= ORR_LINK_UP;
     // What was sent before it went down still goes to all.
-    if (!std::exchange(were_up_[port], is_up) && is_up) multicasts_[port].clear();
+    if (!std::exchange(were_up_[port], is_up) && is_up) forget_multicasts(port);
     if (is_up) return;
+    reductions_.lose_if([&](std::uint32_t node) { return fabric_.port_of(node) == port; });
     flows_.lose_port(port, [this](std::uint32_t node) { fabric_.lost(node); });
     shown_[port].reset();
 }
@@ -186,7 +205,10 @@ bool Switch::refresh() {
     fabric_.update(
         ports,
         [this](unsigned port, std::uint32_t node) { return link::route_of(links_[port]->peer_reach(node)); },
-        [this](std::uint32_t node) { flows_.lose_node(node); },
+        [this](std::uint32_t node) {
+            flows_.lose_node(node);
+            reductions_.lose_if([node](std::uint32_t member) { return member == node; });
+        },
         [this](unsigned port) {
             errors_.guest(
                 "link {}: the card there says that it is node {}, as another card does: nothing is "

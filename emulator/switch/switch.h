@@ -22,6 +22,7 @@
 #include "emulator/faults/faults.h"
 #include "emulator/link/link_port.h"
 #include "emulator/link/multicast.h"
+#include "emulator/link/reductions.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
@@ -69,6 +70,7 @@ class Switch {
     // --- for tests ---
     LinkPort* port(unsigned number) { return links_[number].get(); }
     const Fabric& fabric() const { return fabric_; }
+    const link::Reductions& reductions() const { return reductions_; }
 
   private:
     static constexpr unsigned kPorts = Fabric::kPorts;
@@ -92,6 +94,8 @@ class Switch {
     void jumped(ModelTime gap, unsigned port);
     void port_changed(unsigned port, std::uint32_t state);
     link::Multicasts& multicasts_of(unsigned port);
+    void forget_multicasts(unsigned port);
+    void on_ended(ModelTime);
 
     // Shows and learns. False: there was nothing new.
     bool refresh();
@@ -122,6 +126,7 @@ class Switch {
     Flows flows_;
     std::array<link::Multicasts, kPorts> multicasts_;
     std::array<std::uint64_t, kPorts> multicasts_of_{};  // in which life of the card there
+    link::Reductions reductions_;
     std::array<bool, kPorts> were_up_{};
     std::array<std::unique_ptr<LinkPort>, kPorts> links_;
     std::vector<LinkPort*> active_links_;
@@ -134,7 +139,7 @@ class Switch {
     std::deque<Drain> drains_;
     std::array<std::uint64_t, kPorts> drains_known_{};
     std::array<std::uint64_t, kPorts> here_asked_{}, here_done_{}, above_asked_{}, above_done_{};
-    Event drain_;
+    Event drain_, ended_;
     UniqueFd wake_fd_;
     std::atomic<bool> stop_{false};
 };

@@ -36,6 +36,8 @@ struct Cards {
                      .lost = {},
                      .multicast = [this](std::uint32_t number) { return multicasts.find(number); },
                      .member = [this](const link::Message& message) { return multicasts.change(message); },
+                     .reductions = &reductions,
+                     .port = 0,
                      .drained = [this](std::uint32_t number) { drained += number; },
                      .cannot = [](const link::Message&, link::Status) {}},
                     kSwitching, 50'000'000'000) {
@@ -51,6 +53,7 @@ struct Cards {
     Net net;
     link::Counts counts;
     link::Multicasts multicasts;
+    link::Reductions reductions{[] {}};
     link::Receiver receiver;
     Event due = Event::of<&Cards::on>(this);
     link::Forwarder forwarder;
@@ -77,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool frames = size % 4 == 3;
     cards.receiver.check_frames(frames);
     cards.multicasts.clear();
+    cards.reductions.forget(0);
     cards.good = true;
     std::uint64_t produced = 0, payload_end = 0;
     ModelTime arrival = between.events.now();

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <orrery/hw/engine.h>
+
 #include "emulator/link/wire.h"
 #include "emulator/time/event_queue.h"
 #include "tests/fuzz/engines/input.h"
@@ -48,7 +50,10 @@ inline link::Message message(Input& input, std::uint16_t destination, std::uint6
     if ((keep & 64) == 0) {
         if (link::has_payload(m.op) || m.op == link::kOpRead) m.value = 0;
         if (note) m.offset = m.hops = 0;
-        m.function = m.op == link::kOpAtomic ? 1 + m.function % (ORR_ATOMIC_FUNCTIONS - 1) : 0;
+        m.function = m.op == link::kOpAtomic ? 1 + m.function % (ORR_ATOMIC_FUNCTIONS - 1)
+                     : m.op == link::kOpRead && m.function % 2 != 0
+                         ? link::reduction_of(ORR_TYPE_I8 + m.function / 2 % ORR_TYPE_F64, ORR_REDUCE_ADD)
+                         : 0;
         if (m.function != ORR_ATOMIC_COMPARE_SWAP && m.op != link::kOpLeave) m.compare = 0;
         m.status = 0;
         if (m.op == link::kOpAtomic) m.offset &= ~std::uint64_t{7};

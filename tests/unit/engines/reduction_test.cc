@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "emulator/engines/reduction.h"
+#include "emulator/memory/reduction.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/faults/faults.h"
 #include "tests/unit/engines/rig.h"

@@ -188,7 +188,9 @@
  * that node and with the member's base added to the offset, and each judges it as what this card sends to it alone. It
  * comes in order with that, too. The switch keeps members as long as the link is up and ORR_R_NODE is not written,
  * for the epochs that the routes have when they are told; after another epoch of one of them software tells all anew.
- * What is sent in another epoch of the multicast's own route is lost to all. Reads and atomics have no route there.
+ * What is sent in another epoch of the multicast's own route is lost to all. A copy with reduction reads from there
+ * what the members have, each element combined in the order in which they were told, in one answer (2.6); each member's
+ * grant has to allow the read. Other reads, and atomics, have no route there.
  * A command goes behind all that was sent there before; it was carried out once ORR_R_MULTICAST_DONE equals the number
  * of commands written since reset. One for which the port has no room waits there, as a store does, and what is sent
  * later goes behind it. ORR_FAULT_PEER_BUSY: too much waits there, so it has to be written again.

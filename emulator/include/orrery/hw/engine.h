@@ -91,7 +91,8 @@ ORR_ASSERT_SIZE(struct orr_desc_pattern, 64);
 /*
  * Copy with reduction: each element of dst becomes dst `function` src, in rows as in a copy. src, dst, row_bytes
  * and, with several rows, the pitches are multiples of the element's size. dst is read too, so it needs both
- * rights, and must not be peer memory (ORR_FAULT_PEER_READ). Overlap, other than src = dst with equal
+ * rights, and must not be peer memory (ORR_FAULT_PEER_READ). src may be a multicast (ORR_R_MULTICAST, 2.6): its
+ * element is that of the first member, `function` that of the second, and so on. Overlap, other than src = dst with equal
  * pitches: undefined. Results are the same bits always: integers wrap around; floating-point ones are rounded to
  * nearest, ties to even, at each element and with subnormals; a NaN result is the type's quiet NaN without
  * payload and sign. MIN and MAX are those of vfmin and vfmax: a NaN loses against a number, -0 is less than +0.

@@ -1,5 +1,5 @@
 // The loops have no branches and no state, so that the compiler makes vector code of them.
-#include "emulator/engines/reduction.h"
+#include "emulator/memory/reduction.h"
 
 #include <array>
 #include <bit>
