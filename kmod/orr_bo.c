@@ -265,12 +265,13 @@ int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant)
 		rights |= ORR_LINK_RIGHT_ATOMIC;
 	if (bo->kind == ORR_BO_KIND_FOREIGN && READ_ONCE(bo->import->dead))
 		return -ENOTCONN;
-	/* There is nothing to read. */
-	if ((bo->kind == ORR_BO_KIND_BARRIER || bo->kind == ORR_BO_KIND_MULTICAST) &&
+	/* There is nothing to read, unless a switch makes something of it. */
+	if ((bo->kind == ORR_BO_KIND_BARRIER ||
+	     (bo->kind == ORR_BO_KIND_MULTICAST && !bo->multicast->reads)) &&
 	    flags != ORR_BIND_WRITE)
 		return -EINVAL;
 	if (bo->kind == ORR_BO_KIND_MULTICAST)
-		return orr_multicast_use(bo, tenant);
+		return orr_multicast_use(bo, rights & ~ORR_LINK_RIGHT_ATOMIC, tenant);
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
 	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,

@@ -523,6 +523,12 @@ static inline bool orr_has_multicasts(const struct orr_device *odev)
 	return (unit & 0xffff) >= ORR_MULTICASTS && unit >> 16 >= ORR_MULTICAST_MEMBERS;
 }
 
+/* And a switch combines what members of one are read: since 2.6. */
+static inline bool orr_has_multicast_reads(const struct orr_device *odev)
+{
+	return orr_has_multicasts(odev) && (odev->info.hw_version & 0xffff) >= 6;
+}
+
 static inline bool orr_link_counts(const struct orr_device *odev)
 {
 	return (odev->info.hw_version & 0xffff) >= 1;

@@ -91,9 +91,10 @@ static struct drm_driver orr_drm_driver = {
 	 * 1: failures, and the feature word of QUERY_DEVICE; 2: losses of QUERY_LINK; 3: ISA and VLEN of
 	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS; 5: QUERY_WAY;
 	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE, FABRIC_*; 7: ORR_FEATURE_PEER_READS;
-	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE; 9: MULTICAST_CREATE
+	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE; 9: MULTICAST_CREATE;
+	 * 10: ORR_MULTICAST_READ
 	 */
-	.minor = 9,
+	.minor = 10,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

@@ -81,7 +81,8 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 			    (orr_has_notes(odev) && orr_fw_fails(odev) ?
 				     ORR_FEATURE_FABRIC_SEMAPHORES : 0) |
 			    (orr_has_barriers(odev) ? ORR_FEATURE_BARRIERS : 0) |
-			    (orr_has_multicasts(odev) ? ORR_FEATURE_MULTICASTS : 0),
+			    (orr_has_multicasts(odev) ? ORR_FEATURE_MULTICASTS : 0) |
+			    (orr_has_multicast_reads(odev) ? ORR_FEATURE_MULTICAST_READS : 0),
 	};
 	memcpy(args->vector_isa, info->vector_isa, sizeof(args->vector_isa));
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicasts: memory of several cards, to which one card writes at once. The switch at that card's
- * port copies, and each member's grants judge what comes as if it were for that member alone. So
+ * Multicasts: memory of several cards, to which one card writes at once, and which it reads combined.
+ * The switch at that card's port copies and combines, and each member's grants judge what comes as
+ * if it were for that member alone. So
  * who makes one may do nothing with it that he could not do with an import of each member's memory.
  *
  * A slot of a card has a number among those of nodes, which is no card's, and keeps it: so what the
@@ -103,6 +104,15 @@ static bool orr_multicast_stands(const struct orr_device *odev,
 	return true;
 }
 
+static void orr_multicast_write(struct orr_device *odev, u32 number, u32 node, u64 base)
+{
+	lockdep_assert_held(&orr_routes_lock);
+	orr_write32(odev, ORR_R_MULTICAST_MEMBER, node);
+	orr_write64(odev, ORR_R_MULTICAST_BASE, base);
+	orr_write32(odev, ORR_R_MULTICAST_CMD, number);
+	odev->multicasts.commands++;
+}
+
 /**
  * orr_multicasts_look - ways have changed: cut those that went by them
  * @odev: the card
@@ -127,6 +137,8 @@ void orr_multicasts_look(struct orr_device *odev)
 		if (orr_enter(odev, &idx))
 			continue;
 		orr_write32(odev, ORR_R_ROUTE(slot->number), slot->route | ORR_ROUTE_HOLD);
+		/* The switch lets go of reads that wait for a member. Nobody waits for it. */
+		orr_multicast_write(odev, slot->number, 0, 0);
 		orr_exit(odev, idx);
 	}
 }
@@ -143,11 +155,8 @@ static int orr_multicast_command(struct orr_device *odev, u32 number, u32 node, 
 {
 	int ret;
 
-	lockdep_assert_held(&orr_routes_lock);
-	orr_write32(odev, ORR_R_MULTICAST_MEMBER, node);
-	orr_write64(odev, ORR_R_MULTICAST_BASE, base);
-	orr_write32(odev, ORR_R_MULTICAST_CMD, number);
-	ret = orr_await_or_lose(odev, ORR_R_MULTICAST_DONE, ++odev->multicasts.commands,
+	orr_multicast_write(odev, number, node, base);
+	ret = orr_await_or_lose(odev, ORR_R_MULTICAST_DONE, odev->multicasts.commands,
 				ORR_MULTICAST_TIMEOUT_US, 0,
 				"it does not carry out commands for multicasts");
 	if (ret)
@@ -324,10 +333,10 @@ int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	unsigned int i;
 	int ret = 0;
 
-	if (args->flags || args->pad || !args->count || args->count > ORR_MULTICAST_MEMBERS ||
+	if (args->flags & ~ORR_MULTICAST_READ || args->pad || !args->count || args->count > ORR_MULTICAST_MEMBERS ||
 	    !args->size || !PAGE_ALIGNED(args->size))
 		return -EINVAL;
-	if (!orr_has_multicasts(odev))
+	if (!(args->flags ? orr_has_multicast_reads(odev) : orr_has_multicasts(odev)))
 		return -EOPNOTSUPP;
 	if (copy_from_user(members, u64_to_user_ptr(args->members),
 			   args->count * sizeof(members[0])))
@@ -336,6 +345,7 @@ int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	if (!multicast)
 		return -ENOMEM;
 	multicast->count = args->count;
+	multicast->reads = args->flags & ORR_MULTICAST_READ;
 	bo = orr_bo_alloc(odev, ORR_BO_KIND_MULTICAST);
 	if (!bo) {
 		kfree(multicast);
@@ -371,11 +381,12 @@ static void orr_multicast_revoke(struct orr_bo *bo, unsigned int count,
 /**
  * orr_multicast_use - a mapping is about to be made: each member lets the card in
  * @bo: of the multicast
+ * @rights: ORR_LINK_RIGHT_*
  * @tenant: who pays
  *
  * Return: as orr_peer_grant().
  */
-int orr_multicast_use(struct orr_bo *bo, const struct orr_tenant *tenant)
+int orr_multicast_use(struct orr_bo *bo, u32 rights, const struct orr_tenant *tenant)
 {
 	unsigned int i;
 	int ret;
@@ -384,8 +395,7 @@ int orr_multicast_use(struct orr_bo *bo, const struct orr_tenant *tenant)
 		struct orr_bo *owner = bo->multicast->part[i].owner;
 
 		ret = orr_peer_grant(orr_bo_device(owner), orr_bo_device(bo)->node,
-				     owner->node.start, owner->base.size,
-				     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, tenant);
+				     owner->node.start, owner->base.size, rights, tenant);
 		if (ret) {
 			orr_multicast_revoke(bo, i, tenant);
 			return ret;

@@ -72,6 +72,8 @@ struct orr_multicast_part {
 struct orr_multicast {
 	/** @slot: of its card; NULL: none yet */
 	struct orr_multicast_slot *slot;
+	/** @reads: it may be read, in copies with reduction */
+	bool reads;
 	/** @count: of members */
 	unsigned int count;
 	/** @part: of each */
@@ -80,7 +82,7 @@ struct orr_multicast {
 
 void orr_multicasts_init(struct orr_device *odev);
 void orr_multicasts_look(struct orr_device *odev);
-int orr_multicast_use(struct orr_bo *bo, const struct orr_tenant *tenant);
+int orr_multicast_use(struct orr_bo *bo, u32 rights, const struct orr_tenant *tenant);
 void orr_multicast_use_again(struct orr_bo *bo, const struct orr_tenant *tenant);
 void orr_multicast_unuse(struct orr_bo *bo, const struct orr_tenant *tenant);
 void orr_multicast_free(struct orr_device *odev, struct orr_multicast *multicast);

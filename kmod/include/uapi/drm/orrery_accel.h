@@ -101,6 +101,10 @@ struct drm_orr_query_device {
  * 1.9 does not say.
  */
 #define ORR_FEATURE_MULTICASTS (1u << 7)
+/*
+ * It reads them too, combined by the switch (ORR_MULTICAST_READ). A driver before 1.10 does not say.
+ */
+#define ORR_FEATURE_MULTICAST_READS (1u << 8)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -457,6 +461,14 @@ struct drm_orr_barrier_create {
 
 #define ORR_MULTICAST_MEMBERS_MAX 31u
 
+/*
+ * drm_orr_multicast_create.flags: it may be bound with ORR_BIND_READ, too, and then members grant
+ * reads. A copy with reduction whose source is there gets each element combined, by the copy's own
+ * function and in the order of the members, in one answer; other reads end with
+ * ORR_FAULT_NO_ROUTE. (1.10, ORR_FEATURE_MULTICAST_READS)
+ */
+#define ORR_MULTICAST_READ (1u << 0)
+
 struct drm_orr_multicast_member {
 	__s32 memory; /* in: dma-buf of a VRAM BO of another card of this driver */
 	__u32 pad; /* 0 */
@@ -464,14 +476,14 @@ struct drm_orr_multicast_member {
 };
 
 /*
- * Memory of several cards as one BO of this card, to be bound with ORR_BIND_WRITE alone (1.9;
- * hardware 2.5). What copies and signals of this card write there leaves it once; a switch copies
+ * Memory of several cards as one BO of this card, to be bound with ORR_BIND_WRITE alone, unless it
+ * has ORR_MULTICAST_READ (1.9; hardware 2.5). What copies and signals of this card write there leaves it once; a switch copies
  * it to each member, where it comes in order with what this card writes there otherwise. Queues
  * cannot be attached to semaphores in it. While it is bound each member grants as for an import.
  * When something of the way to a member may have been lost, the multicast is cut, for good and for
  * all: who writes there stops with ORR_FAULT_PEER_DOWN. What a member refuses its link counts.
  *
- * -EOPNOTSUPP: the card or its driver knows none; -EXDEV: a member is not reached by a switch, or
+ * -EOPNOTSUPP: the card knows none, or reads none; -EXDEV: a member is not reached by a switch, or
  * not by the same port as the others; -EBUSY: too many stores wait at the port, or a debugger holds
  * a card (before 1.10 also: as -ENOSPC); -EDQUOT: this user has too many; -ENOSPC: the card has as
  * many as it can, or all numbers of cards are taken; -EINVAL: two members are of one card, or one is of this card, or it is no memory of a
@@ -482,7 +494,7 @@ struct drm_orr_multicast_create {
 	__u64 members; /* in: user pointer to struct drm_orr_multicast_member[count] */
 	__u64 size; /* in: bytes, whole pages, that each member has from its offset on */
 	__u32 count; /* in: 1 .. ORR_MULTICAST_MEMBERS_MAX */
-	__u32 flags; /* in: 0 */
+	__u32 flags; /* in: ORR_MULTICAST_*; before 1.10: 0 */
 	__u32 handle; /* out */
 	__u32 pad; /* 0 */
 };
