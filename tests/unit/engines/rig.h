@@ -57,7 +57,9 @@ class FakePeer final : public PeerPort {
                    Asker& asker) override {
         if (fault != ORR_FAULT_NONE) return {.fault = fault};
         if (!contains(offset, what.bytes)) return {.fault = ORR_FAULT_PEER_DENIED};
-        asked.push_back({++last_tag, offset, {}, std::min(at, events_.now()), &asker, what});
+        // Whether anybody still waits when the answer comes or not.
+        const std::uint64_t old = atomic_on(reinterpret_cast<std::uint8_t*>(memory.data()) + offset, what);
+        asked.push_back({++last_tag, offset, {}, std::min(at, events_.now()), &asker, old});
         return {.tag = last_tag};
     }
     void abandon(std::uint32_t tag) override {
@@ -72,16 +74,15 @@ class FakePeer final : public PeerPort {
         std::span<std::byte> to;
         ModelTime at = 0;
         Asker* asker = nullptr;
-        LinkAtomic atomic{};
+        std::uint64_t old = 0;  // of an atomic
     };
     // The first question's answer comes now.
     void give(std::uint32_t with = ORR_FAULT_NONE) {
         const Question one = asked.front();
         asked.erase(asked.begin());
         LinkAnswer answer{.fault = with, .began = events_.now(), .came = events_.now()};
-        if (one.to.empty())
-            answer.value = atomic_on(reinterpret_cast<std::uint8_t*>(memory.data()) + one.offset, one.atomic);
-        else if (with == ORR_FAULT_NONE)
+        answer.value = one.old;
+        if (with == ORR_FAULT_NONE && !one.to.empty())
             std::memcpy(one.to.data(), memory.data() + one.offset, one.to.size());
         one.asker->answered(one.tag, answer);
     }
