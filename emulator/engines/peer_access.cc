@@ -114,8 +114,9 @@ PeerAccess::Got PeerAccess::atomic(std::uint64_t step, std::uint64_t va, const L
                                    std::uint64_t& old) {
     used_ = true;
     drop_ahead();
-    if (!atomic_ || !atomic_->here || atomic_->step != step || atomic_->va != va || atomic_->what != what) {
-        atomic_ = Atomic{.step = step, .va = va, .what = what};
+    if (!atomic_ || !atomic_->here || atomic_->step.value_or(step) != step || atomic_->va != va ||
+        atomic_->what != what) {
+        atomic_ = std::make_unique<Atomic>(this, step, va, what);
         return Got::kNotYet;
     }
     const LinkAnswer answer = atomic_->answer;
@@ -332,7 +333,7 @@ PeerAccess::Sent PeerAccess::send(Atomic& atomic, std::uint32_t asid, Ways& ways
     PeerPort* const link = ways.to(context_.peers, found->node);
     if (link == nullptr) return ends(context_.peers.fault_of(found->node));
     if (!has_port(link, false)) return Sent::kTryAgain;
-    const LinkAsk ask = link->atomic(found->node, found->address, atomic.what, now, *this);
+    const LinkAsk ask = link->atomic(found->node, found->address, atomic.what, now, atomic);
     if (ask.tag == 0 && ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
         return ends(ask.fault);
     const Sent how = sent(ask, found->node, link);
@@ -428,14 +429,28 @@ PeerAccess::Next PeerAccess::go_on(std::uint32_t asid, Ways& ways, ModelTime now
 
 void PeerAccess::answered(std::uint32_t tag, const LinkAnswer& answer) {
     const auto piece = std::ranges::find(pieces_, tag, &Piece::tag);
-    if (piece != pieces_.end())
-        came(*piece, answer.fault);
-    else if (atomic_ && atomic_->tag == tag)
-        came(*atomic_, answer);
-    else
-        return came_ahead(tag, answer.fault);
+    if (piece == pieces_.end()) return came_ahead(tag, answer.fault);
+    came(*piece, answer.fault);
+    one_came();
+}
+
+void PeerAccess::one_came() {
     --in_flight_;
     if (in_flight_ == 0 || wanted_ != 0) ways_changed();
+}
+
+void PeerAccess::Atomic::answered(std::uint32_t, const LinkAnswer& its_answer) {
+    came(*this, its_answer);
+    if (core != nullptr) core->one_came();
+}
+
+// Without a core it is looked for when the group goes on; the port tells when no answer can come any more.
+void PeerAccess::Atomic::ways_changed() {
+    if (core != nullptr) core->ways_changed();
+}
+
+void PeerAccess::Atomic::abandon() {
+    if (tag != 0) link->abandon(std::exchange(tag, 0));
 }
 
 void PeerAccess::ways_changed() {
@@ -450,12 +465,50 @@ void PeerAccess::wake() {
     ways_changed();
 }
 
+std::unique_ptr<PeerAccess::Owed> PeerAccess::leave() {
+    std::unique_ptr<Owed> owed;
+    const bool sent = atomic_ && atomic_->sent;
+    if (sent || !stores_.empty()) owed = std::make_unique<Owed>();
+    if (sent) {
+        atomic_->core = nullptr;
+        owed->atomic_ = std::move(atomic_);
+    }
+    if (!stores_.empty()) {
+        owed->stores_ = std::move(stores_);
+        owed->sent_ = sent_;
+        owed->bytes_ = bytes_;
+    }
+    forget();
+    return owed;
+}
+
+void PeerAccess::take(std::unique_ptr<Owed> owed) {
+    used_ = true;
+    stores_ = std::move(owed->stores_);
+    sent_ = owed->sent_;
+    bytes_ = owed->bytes_;
+    atomic_ = std::move(owed->atomic_);
+    if (!atomic_) return;
+    atomic_->core = this;
+    atomic_->step.reset();
+    if (!atomic_->here) ++in_flight_;
+}
+
+void PeerAccess::forget_atomic() {
+    if (!atomic_) return;
+    if (atomic_->tag != 0) --in_flight_;
+    atomic_->abandon();
+    atomic_.reset();
+    // It waits for nothing, maybe.
+    ways_changed();
+}
+
 void PeerAccess::forget() {
     used_ = false;
     if (parked_ != nullptr) parked_->forget(event_);
     for (const Piece& piece : pieces_)
         if (piece.tag != 0) piece.link->abandon(piece.tag);
-    if (atomic_ && atomic_->tag != 0) atomic_->link->abandon(atomic_->tag);
+    if (atomic_) atomic_->abandon();
     drop_ahead();
     rows_ = {};
     pieces_.clear();

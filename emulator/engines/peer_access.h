@@ -3,7 +3,8 @@
 // A load or atomic there is a request with an answer. The core stops before the instruction (Hart::hold()),
 // its unit sends what the instruction wants when its time has come, and when all answers are there the core
 // comes to it once more and finds them. An atomic is sent once. Stores are posted: the core goes on behind an
-// instruction that has stored when its bytes have left.
+// instruction that has stored when its bytes have left. A group can leave its core at any time, and what it
+// owes then goes with it.
 //
 // What came for one instruction is not for another, but for rows of vectors that follow each other: the next
 // ones are asked for ahead. What has come ahead is used once, by the first that loads any of it, and
@@ -16,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -62,12 +64,17 @@ class PeerAccess final : private Asker {
     };
     Next go_on(std::uint32_t asid, Ways& ways, ModelTime now);
     std::uint64_t fault_pc() const { return fault_pc_; }
-    // The core may be given to others, as far as this goes: no store is left, and no atomic has been sent
-    // whose instruction the core has not come to again.
-    bool may_leave() const { return stores_.empty() && !owes(); }
-    bool owes() const { return atomic_ && atomic_->sent; }
     // Since forget(), which then has nothing to do.
     bool unused() const { return !used_; }
+    // The group leaves its core between two quanta: as forget(), but for what would be lost or done twice,
+    // which is stores that have not left, and an atomic that has been sent. nullptr: there is no such thing.
+    // What was loaded is loaded again.
+    class Owed;
+    std::unique_ptr<Owed> leave();
+    // The group that left goes on here. Behind forget().
+    void take(std::unique_ptr<Owed> owed);
+    // A debugger has the core go on elsewhere: nobody comes to the atomic that may have been sent.
+    void forget_atomic();
     // Its group ends here or goes on elsewhere: no answer comes any more.
     void forget();
     // The core's event comes now, if it was to come for an answer or for room.
@@ -98,8 +105,17 @@ class PeerAccess final : private Asker {
         bool goes_on = false;     // it has done so once
     };
     static constexpr unsigned kRows = 4;  // that are followed at once
-    struct Atomic {
-        std::uint64_t step = 0, va = 0;
+    // Asks by itself, as its answer may come while its group is on no core.
+    struct Atomic final : Asker {
+        Atomic(PeerAccess* its_core, std::uint64_t its_step, std::uint64_t its_va, const LinkAtomic& its_what)
+            : core(its_core), step(its_step), va(its_va), what(its_what) {}
+        void answered(std::uint32_t tag, const LinkAnswer& answer) override;
+        void ways_changed() override;
+        void abandon();
+
+        PeerAccess* core;                   // nullptr: none has its group
+        std::optional<std::uint64_t> step;  // nothing: the group's first on the core
+        std::uint64_t va;
         LinkAtomic what;
         bool sent = false, here = false;
         std::uint32_t tag = 0, node = 0;
@@ -134,7 +150,8 @@ class PeerAccess final : private Asker {
     // To those that went by a way that is another one now no answer comes.
     void look_at_ways(Ways& ways);
     void came(Piece& piece, std::uint32_t fault);
-    void came(Atomic& atomic, const LinkAnswer& answer);
+    static void came(Atomic& atomic, const LinkAnswer& answer);
+    void one_came();
 
     EngineContext& context_;
     Event& event_;
@@ -152,7 +169,7 @@ class PeerAccess final : private Asker {
     std::array<Row, kRows> rows_;
     unsigned last_row_ = 0;
     bool goes_ahead_ = false;  // there may be more to be asked for ahead
-    std::optional<Atomic> atomic_;
+    std::unique_ptr<Atomic> atomic_;
     std::vector<Store> stores_;         // in their order
     std::size_t sent_ = 0, bytes_ = 0;  // of them, and bytes of the next one
     ModelTime left_ = 0;                // when the last one has left
@@ -162,6 +179,21 @@ class PeerAccess final : private Asker {
     std::uint32_t parked_node_ = 0;
     MmuFault fault_;
     std::uint64_t fault_pc_ = 0;
+};
+
+// What a group has left behind on its way.
+class PeerAccess::Owed {
+  public:
+    // It never goes on: no answer comes any more.
+    void forget() {
+        if (atomic_) atomic_->abandon();
+    }
+
+  private:
+    friend class PeerAccess;
+    std::vector<Store> stores_;
+    std::size_t sent_ = 0, bytes_ = 0;
+    std::unique_ptr<Atomic> atomic_;
 };
 
 }  // namespace orrery::emu

@@ -263,6 +263,7 @@ bool VectorCore::set_debug_state(const HartState& state) {
     if (!in_item_) return false;
     HartState now = state;
     now.steps = hart_.steps();
+    if (now.pc != hart_.pc()) peers_.forget_atomic();
     // set_state() leaves the vectors alone.
     hart_.set_state(now);
     stacks_mapped_ = {};

@@ -122,8 +122,18 @@ void VectorUnit::Impl::Port::stop(std::uint32_t status, std::uint64_t fault, std
                                   ModelTime at) {
     unit_.take_cores_of(*this, unit_.context.events.now());
     active_ = 0;
-    pending_.clear();
+    drop_pending();
     end(status, fault, detail, at);
+}
+
+// They never go on.
+void VectorUnit::Impl::Port::drop_pending() {
+    for (const SavedGroup& group : pending_) {
+        if (group.record.owed == 0) continue;
+        if (auto owed = unit_.take_owed(launch_, group.record)) owed->forget();
+    }
+    pending_.clear();
+    unit_.forget_owed_of(launch_.serial);
 }
 
 void VectorUnit::Impl::Port::stop(const Core& core, const Quantum& did, ModelTime at) {
@@ -196,7 +206,7 @@ void VectorUnit::Impl::Port::reset() {
     check_.reset();
     preempt_ = Preempt::kNo;
     active_ = 0;
-    pending_.clear();
+    drop_pending();
     priority_ = 0;
     weight_ = 1;
 }
@@ -228,12 +238,18 @@ void VectorUnit::Impl::Port::set_weight(std::uint32_t weight) {
 void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     if (unit_.ahead != nullptr) unit_.ahead->forget(core.number);
     std::uint64_t load = 0;
+    std::unique_ptr<PeerAccess::Owed> owed;
     bool right = false;  // a thread may be computing the group
+    bool lost = false;   // what the group had on its way
     if (!pending_.empty()) {
         const SavedGroup& saved = pending_.front();
         load = saved.bytes();
         if (unit_.ahead != nullptr) unit_.ahead->drop_guess(core.number);
         core.core.restore(launch_, saved);
+        if (saved.record.owed != 0) {
+            owed = unit_.take_owed(launch_, saved.record);
+            lost = owed == nullptr;
+        }
         pending_.pop_front();
     } else {
         const std::uint64_t group = next_group_++;
@@ -253,6 +269,11 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.cut = 0;
     core.answered = 0;
     if (!right) core.peers.forget();
+    if (owed) core.peers.take(std::move(owed));
+    if (lost) {
+        core.phase = Core::Phase::kStopped;
+        core.stopped = {.status = ORR_DONE_FAULT, .fault = ORR_FAULT_PEER_DOWN, .other = core.core.pc()};
+    }
     core.asked = kNever;
     // What was in flight for a group that was aborted holds nobody up.
     core.vram_reads.reset();
@@ -262,7 +283,7 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
     core.charge = cost(group_time_);
     pass_ += core.charge;
     ++active_;
-    if (unit_.ahead != nullptr) unit_.start_ahead(core);
+    if (unit_.ahead != nullptr && core.peers.idle()) unit_.start_ahead(core);
     const ModelTime hand_over = unit_.config.group_ps;
     if (load != 0) return unit_.carry(core, load, hand_over + unit_.config.save_core_ps, now);
     unit_.context.events.schedule(core.event, later(now, hand_over));

@@ -154,7 +154,9 @@ void VectorUnit::Impl::release(Core& core, ModelTime now) {
 void VectorUnit::Impl::save(Core& core, ModelTime now) {
     join();
     core.phase = Core::Phase::kSaving;
-    carry(core, core.port->store(core.core.save()), config.save_core_ps, now);
+    SavedGroup group = core.core.save();
+    group.record.owed = keep(core.port->launch(), group.record.group, core.peers.leave());
+    carry(core, core.port->store(group), config.save_core_ps, now);
 }
 
 void VectorUnit::Impl::carry(Core& core, std::uint64_t bytes, ModelTime after, ModelTime now) {
@@ -254,7 +256,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     }
     // A group that ended when it was computed once more ends before it could be saved.
     const bool saves = port.saves() && !core.open && (ahead == nullptr || ahead->idle(core.number));
-    if (saves && !core.core.is_ahead() && !core.peers.owes()) return save(core, now);
+    if (saves && !core.core.is_ahead()) return save(core, now);
     if (!core.open && ahead != nullptr && play_ahead(core, now)) return;
     // A group that is saved takes the time of its single steps, and does no more.
     Quantum did{.began = context.events.to_system(now), .budget = saves ? 1 : config.quantum - core.cut};
@@ -270,9 +272,8 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
 bool VectorUnit::Impl::ask_peers(Core& core, ModelTime now) {
     Port& port = *core.port;
     const bool waited = core.asked != kNever;
-    if (port.saves() && core.phase == Core::Phase::kRunning && core.peers.may_leave()) {
-        core.peers.forget();
-    } else {
+    // Of a group that is saved what is on its way goes with it.
+    if (!port.saves() || core.phase != Core::Phase::kRunning) {
         const PeerAccess::Next next = core.peers.go_on(port.kernel().asid, port.ways(), now);
         if (next == PeerAccess::Next::kWaits) {
             if (!waited) core.asked = now;
@@ -421,6 +422,51 @@ void VectorUnit::Impl::forget_parked() {
     });
 }
 
+std::uint64_t VectorUnit::Impl::keep(const KernelLaunch& launch, std::uint64_t group,
+                                     std::unique_ptr<PeerAccess::Owed> owed) {
+    if (owed == nullptr) return 0;
+    forget_owed();
+    if (owing.size() == kMostParked) {
+        owing.front().owed->forget();
+        owing.pop_front();
+    }
+    owing.push_back({launch.desc, launch.serial, group, ++owed_numbers,
+                     context.mmu.root_changes(launch.desc.asid), std::move(owed)});
+    return owed_numbers;
+}
+
+std::unique_ptr<PeerAccess::Owed> VectorUnit::Impl::take_owed(const KernelLaunch& launch,
+                                                              const orr_save_group& record) {
+    forget_owed();
+    // The guest can write the number.
+    const auto it = std::ranges::find_if(owing, [&](const Owing& each) {
+        return each.number == record.owed && each.group == record.group &&
+               std::memcmp(&each.desc, &launch.desc, sizeof launch.desc) == 0;
+    });
+    if (it == owing.end()) return nullptr;
+    auto owed = std::move(it->owed);
+    owing.erase(it);
+    return owed;
+}
+
+// Of those whose process is gone.
+void VectorUnit::Impl::forget_owed() {
+    std::erase_if(owing, [&](const Owing& each) {
+        if (each.root_changes == context.mmu.root_changes(each.desc.asid)) return false;
+        each.owed->forget();
+        return true;
+    });
+}
+
+// Of a launch that ends before it was saved as a whole.
+void VectorUnit::Impl::forget_owed_of(std::uint64_t launch) {
+    std::erase_if(owing, [&](const Owing& each) {
+        if (each.serial != launch) return false;
+        each.owed->forget();
+        return true;
+    });
+}
+
 std::unique_ptr<LaunchCheck> VectorUnit::Impl::new_check(const KernelLaunch& launch) {
     forget_parked();
     auto& [changes, known] = side_by_side[launch.desc.asid];
@@ -461,6 +507,9 @@ void VectorUnit::reset() {
     for (auto& port : impl_->ports)
         port.reset();
     impl_->parked.clear();
+    for (const Impl::Owing& each : impl_->owing)
+        each.owed->forget();
+    impl_->owing.clear();
     flush();
 }
 

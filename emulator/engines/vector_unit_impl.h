@@ -114,6 +114,13 @@ class VectorUnit::Impl {
     std::unique_ptr<LaunchCheck> unpark(const KernelLaunch& launch, std::uint64_t number);
     void forget_parked();
     std::unique_ptr<LaunchCheck> new_check(const KernelLaunch& launch);
+    // What groups owe that were preempted, until they go on: known by the number in their record, 0: nothing.
+    std::uint64_t keep(const KernelLaunch& launch, std::uint64_t group,
+                       std::unique_ptr<PeerAccess::Owed> owed);
+    // nullptr: it is not there.
+    std::unique_ptr<PeerAccess::Owed> take_owed(const KernelLaunch& launch, const orr_save_group& record);
+    void forget_owed();
+    void forget_owed_of(std::uint64_t launch);
     // The place of a port that comes to this priority now: no better than of those who are there.
     Pass pass_of_newcomer(const Port& port, ModelTime now) const;
 
@@ -138,7 +145,14 @@ class VectorUnit::Impl {
         std::uint64_t root_changes;  // of its address space
         std::unique_ptr<LaunchCheck> check;
     };
-    std::deque<Parked> parked;        // the oldest first
+    std::deque<Parked> parked;  // the oldest first
+    struct Owing {
+        orr_desc_kernel desc;
+        std::uint64_t serial, group, number, root_changes;
+        std::unique_ptr<PeerAccess::Owed> owed;
+    };
+    std::deque<Owing> owing;          // the oldest first
+    std::uint64_t owed_numbers = 0;   // that were given
     std::unique_ptr<RunAhead> ahead;  // nullptr: one thread computes; ends before the cores
 
   private:
@@ -260,6 +274,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     void log_findings();
     void finish_save(ModelTime now);
     void go_on_saving(ModelTime now);
+    void drop_pending();
     void hand_in(ModelTime now);
 
     Impl& unit_;

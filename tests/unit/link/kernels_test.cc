@@ -64,6 +64,21 @@ class Kernels {
         done.clear();
         ASSERT_TRUE(unit.port(0).start(std::bit_cast<DescriptorWords>(d), 1));
     }
+    // Puts what runs on port 0 aside, and has it go on there. False: it has ended before.
+    bool take_turns(ModelTime aside) {
+        constexpr std::uint64_t kArea = 4 << 20;
+        EXPECT_TRUE(unit.port(0).preempt(Preempt::kNow, kArea));
+        while (done.empty())
+            EXPECT_TRUE(card.events.run_next(kNever - 1));
+        if (done[0].status != ORR_DONE_PREEMPTED) return false;
+        done.clear();
+        const ModelTime until = card.events.now() + aside;
+        while (card.events.run_next(until)) {
+        }
+        card.events.advance_to(until);
+        EXPECT_TRUE(unit.port(0).resume(kArea, 1));
+        return true;
+    }
     void expect_end(std::uint32_t status, std::uint64_t fault = 0) {
         ASSERT_EQ(done.size(), 1u);
         EXPECT_EQ(done[0].status, status);
@@ -213,6 +228,32 @@ TEST_P(LinkKernels, AllCountInOneCardsWords) {
         EXPECT_EQ(counters[1], 20u * 4 * GetParam());
     }
     EXPECT_EQ(net.sum(ORR_CTR_LINK_STRAGGLERS) + net.sum(ORR_CTR_LINK_DENIED), 0u);
+}
+
+// Each atomic is done once, wherever those that do them are taken off their cores.
+TEST_P(LinkKernels, TheyCountWhileTheyTakeTurns) {
+    std::uint64_t* counters = kernels[0]->data(65536);
+    counters[2] = 20;
+    unsigned turns = 0;
+    for (auto& each : kernels)
+        each->start_at(kAtomics, kOther + 65536, 4);
+    for (bool more = true; more;) {
+        ASSERT_LT(++turns, 10'000u) << "it gets nowhere";
+        ModelTime now = 0;
+        for (auto& card : net.cards)
+            now = std::max(now, card->events.now());
+        net.run(now + 8 * GetParam() * kLatency + turns % 37 * kLatency / 10);
+        more = false;
+        for (auto& each : kernels) {
+            if (!each->done.empty()) continue;
+            if (each->take_turns(turns % 5 * kLatency)) more = true;
+        }
+    }
+    for (auto& each : kernels)
+        each->expect_end(ORR_DONE_OK);
+    EXPECT_GT(turns, 10u);
+    EXPECT_EQ(counters[0], 20u * 4 * GetParam());
+    EXPECT_EQ(counters[1], 20u * 4 * GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, LinkKernels, testing::Values(2u, 4u));

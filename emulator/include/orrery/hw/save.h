@@ -21,8 +21,8 @@
 #include "base.h"
 #include "engine.h"
 
-#define ORR_SAVE_MAGIC 0x334556415352524full /* "ORRSAVE3" as bytes in memory */
-#define ORR_SAVE_VERSION 3u
+#define ORR_SAVE_MAGIC 0x344556415352524full /* "ORRSAVE4" as bytes in memory */
+#define ORR_SAVE_VERSION 4u
 #define ORR_SAVE_PAGE 4096u
 #define ORR_SAVE_ITEMS 1024u /* most items of a group */
 #define ORR_SAVE_ITEMS_BYTES 0x6000u
@@ -80,8 +80,9 @@ struct orr_save_group {
 	uint32_t place; /* of its item stacks; no two groups have the same */
 	uint32_t waits; /* ORR_SAVE_WAITING, ORR_SAVE_RELEASED */
 	uint64_t barrier; /* a0 of the barrier; 0 unless ORR_SAVE_WAITING */
+	uint64_t owed; /* what it had on its way to other cards, as its unit knows it; 0: nothing */
 	struct orr_save_hart hart; /* zeros unless in_item */
 };
-ORR_ASSERT_SIZE(struct orr_save_group, 688);
+ORR_ASSERT_SIZE(struct orr_save_group, 696);
 
 #endif /* ORRERY_HW_SAVE_H */
