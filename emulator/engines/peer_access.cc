@@ -265,18 +265,9 @@ void PeerAccess::came(Atomic& atomic, const LinkAnswer& answer) {
     atomic.tag = 0;
 }
 
-// What was asked for ahead by another port gives way to what is needed.
-bool PeerAccess::has_port(const PeerPort* link, bool ahead) {
-    if (link == flight_ || in_flight_ + ahead_in_flight_ == 0) return true;
-    if (in_flight_ != 0 || ahead) return false;
-    drop_ahead();
-    return true;
-}
-
 PeerAccess::Sent PeerAccess::sent(const LinkAsk& ask, std::uint32_t node, PeerPort* link) {
     if (ask.tag != 0) {
         ++in_flight_;
-        flight_ = link;
         return Sent::kYes;
     }
     if (ask.fault == ORR_FAULT_PEER_BUSY) return Sent::kTryAgain;
@@ -304,7 +295,6 @@ PeerAccess::Sent PeerAccess::send(Piece& piece, std::uint32_t asid, Ways& ways, 
     if (found->target != ORR_TARGET_PEER || found->bytes < piece.bytes) return no_peer();
     PeerPort* const link = ways.to(context_.peers, found->node);
     if (link == nullptr) return ends(context_.peers.fault_of(found->node));
-    if (!has_port(link, piece.next != 0)) return Sent::kTryAgain;
     piece.data.resize(piece.bytes);
     const LinkAsk ask = link->read(found->node, found->address, piece.data, now, *this);
     if (ask.tag == 0 && ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
@@ -332,7 +322,6 @@ PeerAccess::Sent PeerAccess::send(Atomic& atomic, std::uint32_t asid, Ways& ways
     if ((found->rights & kPageRead) == 0) return ends(ORR_FAULT_PERMISSION);
     PeerPort* const link = ways.to(context_.peers, found->node);
     if (link == nullptr) return ends(context_.peers.fault_of(found->node));
-    if (!has_port(link, false)) return Sent::kTryAgain;
     const LinkAsk ask = link->atomic(found->node, found->address, atomic.what, now, atomic);
     if (ask.tag == 0 && ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
         return ends(ask.fault);

@@ -145,7 +145,6 @@ class PeerAccess final : private Asker {
     bool send_stores(std::uint32_t asid, Ways& ways, ModelTime now);
     Sent send(Piece& piece, std::uint32_t asid, Ways& ways, ModelTime now);
     Sent send(Atomic& atomic, std::uint32_t asid, Ways& ways, ModelTime now);
-    bool has_port(const PeerPort* link, bool ahead);
     Sent sent(const LinkAsk& ask, std::uint32_t node, PeerPort* link);
     // To those that went by a way that is another one now no answer comes.
     void look_at_ways(Ways& ways);
@@ -158,11 +157,10 @@ class PeerAccess final : private Asker {
     bool used_ = false;
     std::uint64_t step_ = 0;  // of the instruction that wants the pieces
     std::vector<Piece> pieces_;
-    bool took_ahead_ = false;     // some of them came ahead
-    bool fresh_ = false;          // some were added since merge()
-    unsigned wanted_ = 0;         // pieces that are to be asked for
-    unsigned in_flight_ = 0;      // requests to which an answer is to come
-    PeerPort* flight_ = nullptr;  // all by this port: tags are a port's own
+    bool took_ahead_ = false;  // some of them came ahead
+    bool fresh_ = false;       // some were added since merge()
+    unsigned wanted_ = 0;      // pieces that are to be asked for
+    unsigned in_flight_ = 0;   // requests to which an answer is to come
     std::uint64_t most_ahead_;
     std::vector<Piece> ahead_;  // sent, or here
     unsigned ahead_in_flight_ = 0;

@@ -63,6 +63,7 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
       passing_(Event::of<&Impl::on_passing>(this)),
       reply_(Event::of<&Impl::on_reply>(this)),
       passing_back_(Event::of<&Impl::on_passing_back>(this)),
+      requests_(config_.port),
       replies_(
           events, counters, counts_, receiver_.near_back(), requests_,
           {.comes_here = [this](std::uint32_t node,

@@ -18,6 +18,9 @@ class Requests {
     // On the way at once by one port, whoever asks.
     static constexpr std::uint32_t kSlots = 512;
 
+    // Those of all ports of a card have different tags.
+    explicit Requests(std::uint32_t port = 0) : port_(port % kPorts) {}
+
     struct Request {
         Asker* asker = nullptr;  // nullptr: abandoned
         std::uint16_t node = 0;
@@ -55,11 +58,15 @@ class Requests {
         std::uint32_t round = 1;  // in the upper bits of the tag: an old answer is for nobody
         bool used = false;
     };
-    static constexpr std::uint32_t kRounds = std::uint32_t{1} << 23;
-    std::uint32_t tag_of(std::uint32_t slot) const { return slots_[slot].round * kSlots + slot; }
+    static constexpr std::uint32_t kPorts = ORR_LINK_MAX_PORTS;
+    static constexpr std::uint32_t kRounds = (std::uint32_t{1} << 23) / kPorts;
+    std::uint32_t tag_of(std::uint32_t slot) const {
+        return (slots_[slot].round * kPorts + port_) * kSlots + slot;
+    }
     Slot* find(std::uint32_t tag);
     void free(std::uint32_t slot);
 
+    std::uint32_t port_;
     std::array<Slot, kSlots> slots_{};
     std::uint32_t end_ = 0;    // slots from there on were never used
     std::uint32_t waits_ = 0;  // requests for which somebody waits

@@ -42,7 +42,7 @@ class Asker {
 // A request that is on its way.
 struct LinkAsk {
     std::uint32_t fault = ORR_FAULT_NONE;
-    std::uint32_t tag = 0;  // 0 without a fault: no room now, as LinkSend
+    std::uint32_t tag = 0;  // no other port of the card has it; 0 without a fault: no room now, as LinkSend
 };
 
 // How the elements of several owners are combined: ORR_TYPE_*, ORR_REDUCE_*.

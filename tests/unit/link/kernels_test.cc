@@ -7,6 +7,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
 #include "tests/unit/engines/kernels.h"
 #include "tests/unit/link/net.h"
@@ -124,6 +125,13 @@ class Kernels {
     std::uint64_t tables_ = 0, root_ = 0;
 
   public:
+    // kOther + 7 * kBytes: pages of the data of nodes `a` and `b` in turns.
+    void map_in_turns(unsigned a, unsigned b, std::uint64_t bytes) {
+        for (std::uint64_t at = 0; at < bytes; at += ORR_PAGE_SIZE)
+            map(kOther + 7 * kBytes + at, ORR_PAGE_SIZE, ORR_TARGET_PEER, kDataOffset + at,
+                at / ORR_PAGE_SIZE % 2 == 0 ? a : b);
+    }
+    EngineContext& context() { return context_; }
     VectorUnit unit;
 };
 
@@ -152,6 +160,10 @@ class LinkKernels : public testing::TestWithParam<unsigned> {
     std::vector<std::unique_ptr<Kernels>> kernels;
 };
 
+class FourCardsKernels : public LinkKernels {
+  protected:
+    FourCardsKernels() : LinkKernels(4) {}
+};
 class TwoCardsKernels : public LinkKernels {
   protected:
     TwoCardsKernels() : LinkKernels(2) {}
@@ -257,6 +269,37 @@ TEST_P(LinkKernels, TheyCountWhileTheyTakeTurns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, LinkKernels, testing::Values(2u, 4u));
+
+// The answers of the nearer card come first, by a port of their own.
+TEST_F(FourCardsKernels, TwoPortsAtOnce) {
+    constexpr std::uint64_t kPages = 16, kWords = kPages * ORR_PAGE_SIZE / 8;
+    Kernels& second = *kernels[1];
+    second.map_in_turns(4, 1, kPages * ORR_PAGE_SIZE);
+    std::vector<std::uint64_t> expected(kWords);
+    for (std::uint64_t i = 0; i < kWords; ++i) {
+        const unsigned card = i * 8 / ORR_PAGE_SIZE % 2 == 0 ? 3 : 0;
+        expected[i] = kernels[card]->data()[i] = i + 1000 * (card + 1);
+    }
+    CopyEngine engine(9, {}, second.context());
+    orr_desc_copy copy{};
+    copy.op = ORR_DESC_COPY;
+    copy.asid = 1;
+    copy.src = kOther + 7 * kBytes;
+    copy.dst = kLocal + (1 << 20);
+    copy.row_bytes = kPages * ORR_PAGE_SIZE;
+    copy.rows = 1;
+    ASSERT_TRUE(engine.start(std::bit_cast<DescriptorWords>(copy), 1));
+    net.run();
+    second.expect_end(ORR_DONE_OK);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), second.data(1 << 20)));
+    // A page of each row, so that a load wants both.
+    std::fill_n(second.data(1 << 20), kWords, 0);
+    std::fill_n(second.data(1 << 19), kWords, 0);
+    second.start(kTriad, {kLocal + (1 << 20), kOther + 7 * kBytes + 8, kLocal + (1 << 19), kWords - 1}, 1);
+    net.run();
+    second.expect_end(ORR_DONE_OK);
+    EXPECT_TRUE(std::equal(expected.begin() + 1, expected.end(), second.data(1 << 20)));
+}
 
 TEST_F(TwoCardsKernels, WhatTheOwnerRefusesEndsTheKernel) {
     const auto tries = [&](Kernel kernel, std::uint64_t rights, bool good) {
