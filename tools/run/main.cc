@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
         return wrong(kExitUsage, fmt::format("-n takes 1 to {}", orrery::run::kMaxRanks));
     if (vms < 1 || vms > ranks)
         return wrong(kExitUsage, fmt::format("--vms takes 1 to {}: each VM has a rank or more", ranks));
-    const std::string token = orrery::run::make_token();
+    const std::string token = orrery::run::make_token(vms);
     if (token.empty()) return wrong(kExitSetup, "no random bytes for the group's token");
 
     std::error_code error;

@@ -13,13 +13,13 @@ Share share_of(unsigned ranks, unsigned vms, unsigned vm) {
     return {vm * each + std::min(vm, more), each + (vm < more ? 1 : 0)};
 }
 
-std::string make_token() {
+std::string make_token(unsigned vms) {
     std::array<unsigned char, 32> random{};
     if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) return {};
-    std::string text = "orrg1-unix-";
+    std::string text = vms > 1 ? "orrg1-dir-" : "orrg1-unix-";
     for (std::size_t i = 0; i < random.size(); ++i)
         text += fmt::format("{}{:02x}", i == random.size() / 2 ? "-" : "", random[i]);
-    return text;
+    return vms > 1 ? text + "-/share" : text;
 }
 
 }  // namespace orrery::run

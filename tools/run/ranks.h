@@ -14,7 +14,8 @@ struct Share {
 };
 Share share_of(unsigned ranks, unsigned vms, unsigned vm);
 
-// A token for one group, as orrGroupMakeToken gives it; empty if the system has no random bytes.
-std::string make_token();
+// A token for one group, as orrGroupMakeToken gives it, and for several VMs orrGroupMakeFolderToken with
+// /share; empty if the system has no random bytes.
+std::string make_token(unsigned vms);
 
 }  // namespace orrery::run

@@ -40,6 +40,14 @@ Status check_members(std::int64_t members) {
                 kMaxGroupMembers);
 }
 
+Status make_token(orrGroupToken& token, std::string_view folder) {
+    static_assert(GroupToken::kMaxText == sizeof token.text - 1);
+    ORR_TRY(made, GroupToken::make(folder));
+    std::memset(token.text, 0, sizeof token.text);
+    made->text().copy(token.text, GroupToken::kMaxText);
+    return {};
+}
+
 }  // namespace
 
 namespace orrery::umd::api {
@@ -48,10 +56,16 @@ orrError_t orrGroupMakeToken(orrGroupToken* token, unsigned flags) {
     return guarded([&]() -> Status {
         ORR_TRY(known, check_flags(flags, 0, "orrGroupMakeToken"));
         if (token == nullptr) return null_argument("token");
-        ORR_TRY(made, GroupToken::make());
-        std::memset(token->text, 0, sizeof token->text);
-        made->text().copy(token->text, sizeof token->text - 1);
-        return {};
+        return make_token(*token, {});
+    });
+}
+
+orrError_t orrGroupMakeFolderToken(orrGroupToken* token, const char* folder, unsigned flags) {
+    return guarded([&]() -> Status {
+        ORR_TRY(known, check_flags(flags, 0, "orrGroupMakeFolderToken"));
+        if (token == nullptr) return null_argument("token");
+        if (folder == nullptr || *folder == 0) return null_argument("folder");
+        return make_token(*token, folder);
     });
 }
 

@@ -1,23 +1,17 @@
 #include "umd/runtime/group.h"
 
-#include <fcntl.h>
 #include <orrery/fw/failure.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
-#include <map>
-#include <set>
 #include <thread>
 #include <utility>
 
 #include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/event.h"
-#include "umd/runtime/group_rendezvous.h"
 #include "umd/runtime/packets.h"
-#include "umd/runtime/runtime.h"
 
 namespace orrery::umd {
 namespace {
@@ -45,79 +39,6 @@ std::string name_of(int rank) {
 
 }  // namespace
 
-Result<std::vector<int>> plan_group(const std::vector<int>& devices,
-                                    const std::function<Result<bool>(int, int)>& linked) {
-    // By device, its first member.
-    std::map<int, int> heads;
-    for (std::size_t rank = 0; rank < devices.size(); ++rank)
-        heads.try_emplace(devices[rank], static_cast<int>(rank));
-    std::vector<int> above(devices.size(), -1);
-    std::set<int> reached{devices[0]};
-    std::deque<int> next{devices[0]};
-    while (!next.empty()) {
-        const int from = next.front();
-        next.pop_front();
-        for (const auto& [device, head] : heads) {
-            if (reached.contains(device)) continue;
-            ORR_TRY(joined, linked(device, from));
-            if (!*joined) continue;
-            reached.insert(device);
-            next.push_back(device);
-            above[static_cast<std::size_t>(head)] = heads.at(from);
-        }
-    }
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-        const int device = devices[rank], head = heads.at(device);
-        if (!reached.contains(device)) {
-            return fail(
-                orrErrorPeerAccess,
-                "no link that is up joins device {} of rank {} to device {} of rank 0, nor over devices of "
-                "other members (orrery-smi shows links)",
-                device, rank, devices[0]);
-        }
-        if (head != static_cast<int>(rank)) above[rank] = head;
-    }
-    return above;
-}
-
-Result<Group::Seat> Group::take_seat(Context& context, int rank) {
-    ORR_TRY(slot, context.shared_semaphores().create(SharedSemaphores::Kind::kGroup));
-    QueueOptions options;
-    options.name = fmt::format("group, rank {}", rank);
-    ORR_TRY(guard, Stream::create(context, 64, 0, std::move(options)));
-    Seat seat{std::make_shared<Semaphore>(std::move(*slot)), std::move(*guard)};
-    // Before anybody else has it.
-    ORR_TRY(declared, seat.own->add_signaller(seat.guard));
-    return seat;
-}
-
-Result<GroupPlan> Group::plan(Runtime& runtime, const std::vector<Context*>& contexts,
-                              const std::vector<int>& memory) {
-    std::vector<int> devices;
-    for (const Context* context : contexts)
-        devices.push_back(context->device());
-    ORR_TRY(above, plan_group(devices, [&](int one, int other) { return runtime.linked(one, other); }));
-    GroupPlan plan{.above = std::move(*above), .unit = false, .pages = std::vector<UniqueFd>(devices.size())};
-    std::vector<std::size_t> heads;
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-        const int over = plan.above[rank];
-        if (over < 0 || devices[static_cast<std::size_t>(over)] != devices[rank]) heads.push_back(rank);
-    }
-    const bool able = std::ranges::all_of(heads, [&](auto rank) { return contexts[rank]->has_barriers(); });
-    if (!able || heads.size() < 2 || heads.size() > ORR_BARRIER_MEMBERS_MAX) return plan;
-    std::vector<BarrierSeat> seats;
-    for (const std::size_t rank : heads)
-        seats.push_back({memory[rank], offsetof(SharedPage, release)});
-    ORR_TRY(pages, contexts[heads[0]]->winsys().make_barrier(seats));
-    if (pages->empty()) return plan;
-    plan.unit = true;
-    for (std::size_t i = 0; i < heads.size(); ++i) {
-        plan.above[heads[i]] = -1;
-        plan.pages[heads[i]] = std::move((*pages)[i]);
-    }
-    return plan;
-}
-
 Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> members,
              std::shared_ptr<GroupPage> page, bool unit)
     : context_(context),
@@ -139,6 +60,7 @@ Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> mem
 Group::~Group() {
     // Nobody ever got a handle of it, or the library goes. Not leave(), which may wait for a cause.
     if (!gone_.load()) page_->leave(rank_);
+    if (bridge_ != nullptr) bridge_->stop();
     for (int other = 0; other < size(); ++other) {
         const GroupMember& member = members_[static_cast<std::size_t>(other)];
         if (other == rank_ || member.process.get() >= 0) name(other, {});
@@ -159,126 +81,19 @@ std::shared_ptr<Group> Group::enter(std::shared_ptr<Group> group) {
     return group;
 }
 
-Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
-                                                              const std::vector<int>& devices) {
-    ORR_TRY(page, GroupPage::create(static_cast<int>(devices.size())));
-    std::vector<Context*> contexts;
-    std::vector<Seat> seats;
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-        ORR_TRY(context, runtime.context(devices[rank]));
-        ORR_TRY(seat, take_seat(**context, static_cast<int>(rank)));
-        contexts.push_back(*context);
-        seats.push_back(std::move(*seat));
-    }
-    std::vector<UniqueFd> exported;
-    std::vector<int> memory;
-    for (const Seat& seat : seats) {
-        ORR_TRY(fd, SharedSemaphores::export_fd(*seat.own->slot));
-        memory.push_back(fd->get());
-        exported.push_back(std::move(*fd));
-    }
-    ORR_TRY(planned, plan(runtime, contexts, memory));
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-        if (const int fd = planned->pages[rank].get(); fd >= 0) {
-            ORR_TRY(added, contexts[rank]->shared_semaphores().add_barrier(*seats[rank].own->slot, fd));
-        }
-    }
-    std::vector<std::shared_ptr<Group>> all;
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-        std::vector<GroupMember> members;
-        for (std::size_t other = 0; other < devices.size(); ++other)
-            members.push_back({seats[other].own->slot, UniqueFd(), planned->above[other]});
-        all.push_back(
-            enter(std::shared_ptr<Group>(new Group(*contexts[rank], static_cast<int>(rank), seats[rank],
-                                                   std::move(members), *page, planned->unit))));
-    }
-    return all;
-}
-
-Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& token, int rank, int members,
-                                           std::uint64_t limit_ns) {
-    ORR_TRY(context, runtime.current_context());
-    ORR_TRY(seat, take_seat(**context, rank));
-    ORR_TRY(fd, SharedSemaphores::export_fd(*seat->own->slot));
-    std::vector<GroupMember> all;
-    std::shared_ptr<GroupPage> page;
-    bool unit = false;
-
-    const auto take_in = [&](Gathering& gathering) -> Status {
-        for (std::size_t other = 0; other < gathering.all.size(); ++other) {
-            Comer& comer = gathering.all[other];
-            if (static_cast<int>(other) == rank) {
-                all.push_back({seat->own->slot, UniqueFd(), comer.above});
-                continue;
-            }
-            ORR_TRY(found, runtime.find_foreign(comer.semaphore.get()));
-            ORR_TRY(slot, found->context->shared_semaphores().import(std::move(found->foreign),
-                                                                     SharedSemaphores::Kind::kGroup));
-            UniqueFd process(::fcntl(comer.process.get(), F_DUPFD_CLOEXEC, 0));
-            if (process.get() < 0) return fail_errno(errno, "keeping a member's pidfd");
-            all.push_back({std::move(*slot), std::move(process), comer.above});
-        }
-        return {};
-    };
-    Rendezvous meeting{token, rank, members, limit_ns, fd->get(), {}, {}};
-    meeting.plan = [&](Gathering& gathering) -> Status {
-        ORR_TRY(taken, take_in(gathering));
-        std::vector<Context*> contexts;
-        std::vector<int> memory;
-        for (std::size_t other = 0; other < all.size(); ++other) {
-            contexts.push_back(all[other].slot->context);
-            memory.push_back(gathering.all[other].semaphore.get());
-        }
-        ORR_TRY(planned, Group::plan(runtime, contexts, memory));
-        gathering.unit = planned->unit;
-        for (std::size_t other = 0; other < all.size(); ++other) {
-            all[other].above = gathering.all[other].above = planned->above[other];
-            gathering.all[other].barrier = std::move(planned->pages[other]);
-        }
-        ORR_TRY(made, GroupPage::create(members));
-        page = std::move(*made);
-        gathering.page = UniqueFd(::fcntl(page->fd(), F_DUPFD_CLOEXEC, 0));
-        return {};
-    };
-    meeting.admit = [&](Gathering& gathering) -> Status {
-        if (rank != 0) {
-            ORR_TRY(taken, take_in(gathering));
-        }
-        unit = gathering.unit;
-        Comer& self = gathering.all[static_cast<std::size_t>(rank)];
-        if (self.barrier.get() >= 0) {
-            ORR_TRY(added, (*context)->shared_semaphores().add_barrier(*seat->own->slot, self.barrier.get()));
-        } else if (unit && self.above < 0) {
-            return fail(orrErrorInvalidValue, "rank 0 sent no page of the barrier");
-        }
-        if (rank == 0) return {};
-        ORR_TRY(opened, GroupPage::open(std::move(gathering.page), members));
-        page = std::move(*opened);
-        return {};
-    };
-    if (const auto met = meeting.meet(); !met) {
-        // Others may be in: this one said that it could take them in.
-        if (page != nullptr) {
-            page->tell(rank, {met.error().code, rank, "its orrGroupJoin failed: " + met.error().text});
-            page->leave(rank);
-        }
-        return std::unexpected(met.error());
-    }
-    return enter(std::shared_ptr<Group>(
-        new Group(**context, rank, std::move(*seat), std::move(all), std::move(page), unit)));
-}
-
 int Group::device(int rank) const {
     if (rank < 0 || rank >= size()) return -1;
-    return members_[static_cast<std::size_t>(rank)].slot->context->device();
+    const auto& slot = members_[static_cast<std::size_t>(rank)].slot;
+    return slot == nullptr ? -1 : slot->context->device();
 }
 
 std::unexpected<Error> Group::failed() const {
     const auto cause = page_->cause();
     if (!cause) return fail(orrErrorInternal, "the group has failed without a cause");
     if (cause->rank < 0) return fail(cause->code, "the group has failed: {}", cause->text);
-    return fail(cause->code, "the group has failed: rank {} on device {}: {}", cause->rank,
-                device(cause->rank), cause->text);
+    const int where = device(cause->rank);
+    return fail(cause->code, "the group has failed: rank {} on {}: {}", cause->rank,
+                where < 0 ? std::string("another machine") : fmt::format("device {}", where), cause->text);
 }
 
 bool Group::stopped_here(std::uint64_t word) const {
@@ -300,9 +115,9 @@ bool Group::waited_enough(int rank) {
 }
 
 // The failure of a stream in which a member had a barrier goes to the others by the card, with its queue.
-std::optional<GroupCause> Group::cause_of_failure(int rank) {
+std::optional<GroupCause> Group::cause_of_failure(int rank, const SemaphoreSlot& slot) {
     const GroupMember& member = members_[static_cast<std::size_t>(rank)];
-    const std::uint64_t value = member.slot->value();
+    const std::uint64_t value = slot.value();
     if (!ORR_SEM_HAS_FAILED(value)) return std::nullopt;
     const std::uint64_t word = ORR_SEM_FAILURE(value);
     const std::uint64_t key = queue_key(ORR_FAILURE_NODE(word), ORR_FAILURE_QUEUE(word));
@@ -310,14 +125,15 @@ std::optional<GroupCause> Group::cause_of_failure(int rank) {
     for (int other = 0; other < size() && origin < 0; ++other) {
         // What no queue did is a unit's or a way's, and the word names the card.
         if (ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE) {
-            if (members_[static_cast<std::size_t>(other)].slot->context->node() == ORR_FAILURE_NODE(word))
-                origin = other;
+            const auto& its = members_[static_cast<std::size_t>(other)].slot;
+            if (its != nullptr && its->context->node() == ORR_FAILURE_NODE(word)) origin = other;
         } else if (page_->queue(other, GroupPage::Queue::kBarriers) == key ||
                    page_->queue(other, GroupPage::Queue::kGuard) == key)
             origin = other;
     }
     const bool here = stopped_here(word);
-    if (origin < 0 && here) origin = member.process.get() < 0 ? rank : rank_;
+    const bool own_process = member.slot != nullptr && member.process.get() < 0;
+    if (origin < 0 && here) origin = own_process ? rank : rank_;
     if (!here && !waited_enough(rank)) return std::nullopt;
     // Its guard goes with it.
     if (origin >= 0 && page_->queue(origin, GroupPage::Queue::kGuard) == key)
@@ -329,7 +145,13 @@ std::optional<GroupCause> Group::cause_of_failure(int rank) {
 
 // In this order: who leaves says so first.
 bool Group::lost_hold(int rank) const {
-    return members_[static_cast<std::size_t>(rank)].slot->closed() && !page_->left(rank);
+    const auto& slot = members_[static_cast<std::size_t>(rank)].slot;
+    return slot != nullptr && slot->closed() && !page_->left(rank);
+}
+
+std::span<const std::unique_ptr<GroupEdge>> Group::edges() const {
+    if (bridge_ == nullptr) return {};
+    return bridge_->edges();
 }
 
 std::optional<GroupCause> Group::find_cause() {
@@ -338,9 +160,9 @@ std::optional<GroupCause> Group::find_cause() {
             return GroupCause{orrErrorAborted, rank, "its process ended"};
     }
     for (int rank = 0; rank < size(); ++rank) {
-        if (page_->left(rank)) continue;
-        if (const auto loss = members_[static_cast<std::size_t>(rank)].slot->context->loss())
-            return GroupCause{loss->code, rank, loss->text};
+        const auto& slot = members_[static_cast<std::size_t>(rank)].slot;
+        if (slot == nullptr || page_->left(rank)) continue;
+        if (const auto loss = slot->context->loss()) return GroupCause{loss->code, rank, loss->text};
     }
     // Its guard is gone and its process is there: it could not finish its join, or called execve. Whose
     // stream waits for it fails for that.
@@ -351,7 +173,12 @@ std::optional<GroupCause> Group::find_cause() {
     }
     if (auto cause = left_behind()) return cause;
     for (int rank = 0; rank < size(); ++rank) {
-        if (auto cause = cause_of_failure(rank)) return cause;
+        const auto& slot = members_[static_cast<std::size_t>(rank)].slot;
+        if (slot == nullptr) continue;
+        if (auto cause = cause_of_failure(rank, *slot)) return cause;
+    }
+    for (const auto& edge : edges()) {
+        if (auto cause = cause_of_failure(edge->peer(), *edge->own())) return cause;
     }
     return std::nullopt;
 }
@@ -374,16 +201,20 @@ std::optional<GroupCause> Group::left_behind() {
 
 void Group::fail_all(const GroupCause& cause) {
     bool all = true;
+    const auto end = [&](Context& there, std::uint64_t va) {
+        all &= context_.fleet().fail_semaphore(there, va, ORR_QERR_ABORTED, name_of(cause.rank),
+                                               Error{cause.code, cause.text});
+    };
     for (int rank = 0; rank < size(); ++rank) {
+        if (members_[static_cast<std::size_t>(rank)].slot == nullptr) continue;
         const SemaphoreSlot& slot = *members_[static_cast<std::size_t>(rank)].slot;
         if (slot.context->lost()) continue;
-        const auto end = [&](std::uint64_t va) {
-            all &= context_.fleet().fail_semaphore(*slot.context, va, ORR_QERR_ABORTED, name_of(cause.rank),
-                                                   Error{cause.code, cause.text});
-        };
-        if (!slot.failed()) end(slot.va);
+        if (!slot.failed()) end(*slot.context, slot.va);
         if (at_unit(rank) && !ORR_SEM_HAS_FAILED(load_semaphore(SharedSemaphores::page(slot).release)))
-            end(SharedSemaphores::release_va(slot));
+            end(*slot.context, SharedSemaphores::release_va(slot));
+    }
+    for (const auto& edge : edges()) {
+        if (!edge->context().lost() && !edge->own()->failed()) end(edge->context(), edge->own()->va);
     }
     all_failed_ = all;
 }
@@ -404,9 +235,13 @@ std::optional<GroupCause> Group::cause() {
         look();
         if (auto cause = page_->cause()) return cause;
         // Then there will be one.
-        bool any = false;
-        for (int rank = 0; rank < size(); ++rank)
-            any |= members_[static_cast<std::size_t>(rank)].slot->failed() || lost_hold(rank);
+        bool any = page_->proposed().has_value();
+        for (int rank = 0; rank < size(); ++rank) {
+            const auto& slot = members_[static_cast<std::size_t>(rank)].slot;
+            any |= slot != nullptr && (slot->failed() || lost_hold(rank));
+        }
+        for (const auto& edge : edges())
+            any |= edge->own()->failed();
         if (!any || now_ns() - start > 2 * kPatienceNs) return std::nullopt;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -468,10 +303,39 @@ Status Group::all_gather(std::span<std::byte> all, std::span<const std::byte> ow
     });
 }
 
+Result<SemaphorePoint> Group::point(const SemaphoreSlot& slot, std::uint64_t value,
+                                    const std::shared_ptr<Stream>& stream, const std::string& name) {
+    if (slot.context == &stream->context()) return SemaphorePoint{slot.va, value};
+    return bring_over_link(*slot.context, slot.va, value, stream, name);
+}
+
 Result<SemaphorePoint> Group::point(int rank, std::uint64_t value, const std::shared_ptr<Stream>& stream) {
-    const SemaphoreSlot& slot = *members_[static_cast<std::size_t>(rank)].slot;
-    if (slot.context == &context_) return SemaphorePoint{slot.va, value};
-    return bring_over_link(*slot.context, slot.va, value, stream, name_of(rank));
+    return point(*members_[static_cast<std::size_t>(rank)].slot, value, stream, name_of(rank));
+}
+
+Status Group::signal_edges(bool up, std::uint64_t k, std::uint64_t value, std::vector<orr_packet>& packets) {
+    for (const auto& edge : edges()) {
+        if (edge->up() != up) continue;
+        const orr_packet signal = make_semaphore(ORR_PKT_SIGNAL, edge->theirs(), k);
+        if (edge->signals() == nullptr) {
+            packets.push_back(signal);
+            continue;
+        }
+        ORR_TRY(when, point(own(), value, edge->signals(), name_of(rank_)));
+        const orr_packet both[] = {make_wait(when->va, when->value, 0), signal};
+        ORR_TRY(sent, edge->signals()->submit(both, OpNote{Op::kSignal, nullptr}));
+    }
+    return {};
+}
+
+Status Group::await_edges(bool up, std::uint64_t k, std::uint64_t limit_ns,
+                          const std::shared_ptr<Stream>& stream, std::vector<orr_packet>& packets) {
+    for (const auto& edge : edges()) {
+        if (edge->up() != up) continue;
+        ORR_TRY(when, point(*edge->own(), k, stream, name_of(edge->peer())));
+        packets.push_back(make_wait(when->va, when->value, limit_ns));
+    }
+    return {};
 }
 
 Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit_ns) {
@@ -485,12 +349,13 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
         for (int rank = 0; rank < size(); ++rank) {
             if (rank != rank_ && page_->left(rank)) page_->tell(rank_, left_cause(rank));
         }
-        if (page_->cause()) {
+        if (page_->settle()) {
             look();
             return failed();
         }
         // Nobody is held up while room is waited for.
-        if (auto room = stream->make_room(below_.size() + 5); !room) return give_up(std::move(room.error()));
+        const std::size_t most = below_.size() + 5 + 2 * edges().size();
+        if (auto room = stream->make_room(most); !room) return give_up(std::move(room.error()));
         std::uint64_t number = 0;
         {
             const std::lock_guard lock(barriers_mutex_);
@@ -503,6 +368,8 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
             packets.push_back(make_wait(come->va, come->value, limit_ns));
         }
         const std::uint64_t va = own().va;
+        if (auto all = await_edges(false, number, limit_ns, stream, packets); !all)
+            return give_up(std::move(all.error()));
         if (at_unit(rank_)) {
             packets.push_back(make_semaphore(ORR_PKT_SIGNAL, barrier_va_, number));
             packets.push_back(make_wait(SharedSemaphores::release_va(own()), number, limit_ns));
@@ -511,6 +378,12 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
             const auto go = point(above, 2 * number, stream);
             if (!go) return give_up(go.error());
             packets.push_back(make_wait(go->va, go->value, limit_ns));
+        } else if (!edges().empty()) {
+            packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number - 1));
+            auto all = signal_edges(true, number, 2 * number - 1, packets);
+            if (all) all = await_edges(true, number, limit_ns, stream, packets);
+            if (all) all = signal_edges(false, number, 2 * number, packets);
+            if (!all) return give_up(std::move(all.error()));
         }
         packets.push_back(make_semaphore(ORR_PKT_SIGNAL, va, 2 * number));
 
@@ -547,6 +420,7 @@ void Group::abort(const std::string& why) {
     page_->tell(rank_,
                 {orrErrorAborted, rank_,
                  why.empty() ? std::string("it called orrGroupAbort") : "it called orrGroupAbort: " + why});
+    (void)page_->settle();
     look();
 }
 
@@ -565,6 +439,7 @@ void Group::leave() {
     }
     look();
     page_->leave(rank_);
+    if (bridge_ != nullptr) bridge_->flush();
     // Whoever waits for it at its card's unit is told at once, whatever else this process does.
     if (done) context_.shared_semaphores().drop_barrier(*seat_.own->slot);
 }

@@ -7,6 +7,9 @@
 // signals that all of them have come (2k-1 of the k-th barrier), waits for the one above and signals that it
 // may go on (2k). So a member has one semaphore, which one stream after the other signals, and needs links to
 // its neighbours only.
+//
+// Where members are on several machines, the first of each machine is its leader: top of the machine's tree,
+// in no barrier unit, and its bridge joins the machine to others (group_bridge.h).
 #pragma once
 
 #include <atomic>
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "umd/runtime/fleet.h"
+#include "umd/runtime/group_bridge.h"
 #include "umd/runtime/group_page.h"
 #include "umd/runtime/group_token.h"
 #include "umd/runtime/semaphore.h"
@@ -44,7 +48,7 @@ struct GroupPlan {
 };
 
 struct GroupMember {
-    std::shared_ptr<SemaphoreSlot> slot;
+    std::shared_ptr<SemaphoreSlot> slot;  // null: on another machine
     UniqueFd process;  // pidfd; none: of this process
     int above = -1;
 };
@@ -74,7 +78,7 @@ class Group final : public Fleet::Watched {
     void abort(const std::string& why);
     // The first; looks at once.
     std::optional<GroupCause> cause();
-    // Of the cause's rank, -1: of nobody.
+    // Of the cause's rank, -1: of nobody, or of another machine.
     int device(int rank) const;
     // Its handle is gone.
     void leave();
@@ -89,9 +93,9 @@ class Group final : public Fleet::Watched {
         std::shared_ptr<Stream> guard;  // is said to signal it: it goes with the process
     };
     static Result<Seat> take_seat(Context& context, int rank);
-    // memory: dma-bufs of the members' semaphores, by rank.
+    // memory: dma-bufs of the members' semaphores, by rank. by_units: if it can be.
     static Result<GroupPlan> plan(Runtime& runtime, const std::vector<Context*>& contexts,
-                                  const std::vector<int>& memory);
+                                  const std::vector<int>& memory, bool by_units);
     Group(Context& context, int rank, Seat seat, std::vector<GroupMember> members,
           std::shared_ptr<GroupPage> page, bool unit);
     // It signals the page of its card's unit.
@@ -106,7 +110,8 @@ class Group final : public Fleet::Watched {
     std::unexpected<Error> failed() const;
     // What ended the group, if something has.
     std::optional<GroupCause> find_cause();
-    std::optional<GroupCause> cause_of_failure(int rank);
+    // slot: what the member's streams signal here.
+    std::optional<GroupCause> cause_of_failure(int rank, const SemaphoreSlot& slot);
     // Nobody signals its semaphore any more, and it has not left.
     bool lost_hold(int rank) const;
     // Others have had their time to tell why it failed.
@@ -116,7 +121,15 @@ class Group final : public Fleet::Watched {
     bool stopped_here(std::uint64_t word) const;
     void fail_all(const GroupCause& cause);
     // The semaphore that the stream's card waits for.
+    static Result<SemaphorePoint> point(const SemaphoreSlot& slot, std::uint64_t value,
+                                        const std::shared_ptr<Stream>& stream, const std::string& name);
     Result<SemaphorePoint> point(int rank, std::uint64_t value, const std::shared_ptr<Stream>& stream);
+    // To leaders of other machines, of those above or those below: the stream's signal of the k-th barrier.
+    // Where another card has the link, that one signals when this member's semaphore has `value`.
+    Status signal_edges(bool up, std::uint64_t k, std::uint64_t value, std::vector<orr_packet>& packets);
+    Status await_edges(bool up, std::uint64_t k, std::uint64_t limit_ns, const std::shared_ptr<Stream>& stream,
+                       std::vector<orr_packet>& packets);
+    std::span<const std::unique_ptr<GroupEdge>> edges() const;
     const SemaphoreSlot& own() const { return *seat_.own->slot; }
 
     Context& context_;
@@ -140,6 +153,9 @@ class Group final : public Fleet::Watched {
     // By rank: since then it is seen that somebody may know better why it failed; 0: never.
     std::vector<std::int64_t> doubted_ns_;
     bool all_failed_ = false;
+
+    std::unique_ptr<GroupFolder> folder_;  // rank 0's
+    std::unique_ptr<GroupBridge> bridge_;  // a leader's, where there are several machines; its thread looks
 };
 
 }  // namespace orrery::umd

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x31'50'52'47'52'52'4fULL;  // "ORRGRP1"
 constexpr std::int64_t kSpinNs = 30'000, kLookNs = 20'000'000;
+// A machine that is there decides in milliseconds.
+constexpr std::int64_t kDecideNs = 1'000'000'000;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // A cause in one word: it is told whole or not at all.
@@ -73,7 +75,8 @@ struct GroupPage::Slot {
 struct GroupPage::Head {
     std::uint64_t magic, members, cause;
     std::uint32_t wake, unused;
-    std::uint64_t reserved[4];
+    std::uint64_t asks, proposed;
+    std::uint64_t reserved[2];
 };
 static_assert(sizeof(std::uint64_t) * 8 == 64 && kMaxGroupMembers <= 0xffff);
 
@@ -103,7 +106,7 @@ Result<std::shared_ptr<GroupPage>> GroupPage::map(UniqueFd fd, int members) {
     return std::shared_ptr<GroupPage>(new GroupPage(std::move(fd), memory, bytes, members));
 }
 
-Result<std::shared_ptr<GroupPage>> GroupPage::create(int members) {
+Result<std::shared_ptr<GroupPage>> GroupPage::create(int members, bool asks) {
     UniqueFd fd(::memfd_create("orrery group", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd.get() < 0) return fail_errno(errno, "memfd_create for a group");
     const std::size_t bytes = sizeof(Head) + static_cast<std::size_t>(members) * sizeof(Slot);
@@ -112,6 +115,7 @@ Result<std::shared_ptr<GroupPage>> GroupPage::create(int members) {
     if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return fail_errno(errno, "sealing a group's page");
     ORR_TRY(page, map(std::move(fd), members));
     (*page)->head_.members = static_cast<std::uint64_t>(members);
+    (*page)->head_.asks = asks ? 1 : 0;
     store((*page)->head_.magic, kMagic);
     return page;
 }
@@ -146,41 +150,86 @@ GroupPage::Said GroupPage::said(int rank, std::uint64_t step) const {
             std::atomic_ref(one.bytes).load(std::memory_order_relaxed)};
 }
 
-std::optional<GroupCause> GroupPage::cause() const {
-    const std::uint64_t word = load(head_.cause);
-    const std::lock_guard lock(mutex_);
-    if (seen_ || word == 0) return seen_;
+GroupCause GroupPage::read_cause(std::uint64_t word) const {
     GroupCause cause;
     const auto code = static_cast<std::uint32_t>(word >> 32) & 0x7fff'ffff;
     const int rank = static_cast<int>(word >> 16 & 0xffff), teller = static_cast<int>(word & 0xffff);
     if (rank >= members_ || teller >= members_ || code == 0 || code > orrErrorAbandoned) {
         cause.text = "a member wrote nonsense into what the group shares";
-    } else {
-        cause.code = static_cast<orrError_t>(code);
-        cause.rank = rank;
-        char text[sizeof(Slot::text)];
-        std::memcpy(text, slot(teller).text, sizeof text);
-        cause.text.assign(text, ::strnlen(text, sizeof text - 1));
-        // The teller's, who need not mean well.
-        std::ranges::replace_if(cause.text, [](char c) { return c < ' ' || c > '~'; }, '?');
+        return cause;
     }
-    seen_ = std::move(cause);
+    cause.code = static_cast<orrError_t>(code);
+    cause.rank = rank;
+    char text[sizeof(Slot::text)];
+    std::memcpy(text, slot(teller).text, sizeof text);
+    cause.text.assign(text, ::strnlen(text, sizeof text - 1));
+    // The teller's, who need not mean well.
+    std::ranges::replace_if(cause.text, [](char c) { return c < ' ' || c > '~'; }, '?');
+    return cause;
+}
+
+std::optional<GroupCause> GroupPage::cause() const {
+    const std::uint64_t word = load(head_.cause);
+    const std::lock_guard lock(mutex_);
+    if (!seen_ && word != 0) seen_ = read_cause(word);
     return seen_;
+}
+
+std::optional<GroupCause> GroupPage::proposed() const {
+    const std::uint64_t word = load(head_.proposed);
+    if (word == 0) return std::nullopt;
+    return read_cause(word);
+}
+
+void GroupPage::write_text(int rank, const std::string& from) {
+    char* const text = slot(rank).text;
+    const std::size_t length = std::min(from.size(), sizeof(Slot::text) - 1);
+    std::memcpy(text, from.data(), length);
+    text[length] = 0;
 }
 
 void GroupPage::tell(int teller, const GroupCause& cause) {
     {
         // One teller at a time writes the text, and not under a cause that stands.
         const std::lock_guard lock(mutex_);
+        std::uint64_t& word = load(head_.asks) != 0 ? head_.proposed : head_.cause;
+        if (seen_ || load(head_.cause) != 0 || load(word) != 0) return;
+        write_text(teller, cause.text);
+        std::uint64_t none = 0;
+        std::atomic_ref(word).compare_exchange_strong(none, pack(cause.code, cause.rank, teller));
+    }
+    wake();
+}
+
+void GroupPage::decide(int teller, const GroupCause& cause) {
+    {
+        const std::lock_guard lock(mutex_);
         if (seen_ || load(head_.cause) != 0) return;
-        char* const text = slot(teller).text;
-        const std::size_t length = std::min(cause.text.size(), sizeof(Slot::text) - 1);
-        std::memcpy(text, cause.text.data(), length);
-        text[length] = 0;
+        write_text(teller, cause.text);
         std::uint64_t none = 0;
         std::atomic_ref(head_.cause).compare_exchange_strong(none, pack(cause.code, cause.rank, teller));
     }
     wake();
+}
+
+void GroupPage::ask_nobody() {
+    store(head_.asks, 0);
+    const std::uint64_t word = load(head_.proposed);
+    std::uint64_t none = 0;
+    if (word != 0) std::atomic_ref(head_.cause).compare_exchange_strong(none, word);
+    wake();
+}
+
+bool GroupPage::settle() {
+    const std::int64_t start = now_ns();
+    while (true) {
+        const std::uint32_t seen = woken();
+        if (cause()) return true;
+        if (load(head_.proposed) == 0) return false;
+        // It stands still, or does not mean well.
+        if (now_ns() - start >= kDecideNs) ask_nobody();
+        sleep(seen, kLookNs);
+    }
 }
 
 void GroupPage::leave(int rank) {
@@ -202,15 +251,55 @@ void GroupPage::wake() {
     ::syscall(SYS_futex, &head_.wake, FUTEX_WAKE, 0x7fff'ffff, nullptr, nullptr, 0);
 }
 
+std::uint32_t GroupPage::woken() const {
+    return std::atomic_ref(head_.wake).load();
+}
+void GroupPage::sleep(std::uint32_t woken, std::int64_t ns) {
+    futex_wait(head_.wake, woken, ns);
+}
+
+GroupPage::Part GroupPage::part(int rank) const {
+    const Slot& one = slot(rank);
+    return {load(one.step), load(one.left), {load(one.queues[0]), load(one.queues[1])}};
+}
+
+std::span<const std::byte, kMaxGroupBytes> GroupPage::given(int rank, std::uint64_t step) const {
+    return offer(rank, step).data;
+}
+
+void GroupPage::put_offer(int rank, std::uint64_t step, const Said& said, std::span<const std::byte> data) {
+    Offer& to = offer(rank, step);
+    std::atomic_ref(to.op).store(said.op, std::memory_order_relaxed);
+    std::atomic_ref(to.root).store(said.root, std::memory_order_relaxed);
+    std::atomic_ref(to.bytes).store(said.bytes, std::memory_order_relaxed);
+    if (!data.empty()) std::memcpy(to.data, data.data(), data.size());
+}
+
+void GroupPage::put(int rank, const Part& part) {
+    Slot& one = slot(rank);
+    store(one.queues[0], part.queues[0]);
+    store(one.queues[1], part.queues[1]);
+    store(one.step, part.step);
+    store(one.left, part.left);
+}
+
+bool GroupPage::apart() const {
+    const std::uint64_t first = load(slot(0).step);
+    for (int rank = 1; rank < members_; ++rank) {
+        if (load(slot(rank).step) != first) return true;
+    }
+    return false;
+}
+
 bool GroupPage::await(const Call& call, int rank, std::int64_t start, const std::function<void()>& look,
                       const std::atomic<bool>& gone) {
     std::int64_t looked = start;
     while (true) {
-        const std::uint32_t woken = std::atomic_ref(head_.wake).load();
+        const std::uint32_t woken = this->woken();
         const std::uint64_t step = load(slot(rank).step);
         // Nobody gets further than one step from another.
         if (step == call.step || step == call.step + 1) return true;
-        if (cause() || gone.load()) return false;
+        if (settle() || gone.load()) return false;
         if (step > call.step) {
             tell(call.rank, {orrErrorInvalidValue, rank, "it wrote nonsense into what the group shares"});
             continue;
@@ -236,8 +325,7 @@ bool GroupPage::await(const Call& call, int rank, std::int64_t start, const std:
             continue;
         }
         if (passed < kSpinNs) continue;
-        futex_wait(head_.wake, woken,
-                   static_cast<std::int64_t>(
+        sleep(woken, static_cast<std::int64_t>(
                        std::min<std::uint64_t>(kLookNs, call.limit_ns - static_cast<std::uint64_t>(passed))));
     }
 }
@@ -262,7 +350,7 @@ void GroupPage::compare(const Call& call) {
 
 GroupPage::Outcome GroupPage::exchange(const Call& call, const std::function<void()>& look,
                                        const std::atomic<bool>& gone) {
-    if (cause()) return Outcome::kFailed;
+    if (settle()) return Outcome::kFailed;
     const std::int64_t start = now_ns();
     Offer& own = offer(call.rank, call.step);
     const Said said = said_of(call);
@@ -276,7 +364,7 @@ GroupPage::Outcome GroupPage::exchange(const Call& call, const std::function<voi
         if (!await(call, rank, start, look, gone)) return gone.load() ? Outcome::kGone : Outcome::kFailed;
     }
     compare(call);
-    return cause() ? Outcome::kFailed : Outcome::kDone;
+    return settle() ? Outcome::kFailed : Outcome::kDone;
 }
 
 void GroupPage::read(int rank, std::uint64_t step, std::span<std::byte> to) const {

@@ -31,7 +31,8 @@ class GroupPage {
   public:
     enum class Op : std::uint32_t { kBarrier = 1, kBroadcast = 2, kAllGather = 3 };
 
-    static Result<std::shared_ptr<GroupPage>> create(int members);
+    // asks: another machine says what the first cause is, see tell().
+    static Result<std::shared_ptr<GroupPage>> create(int members, bool asks = false);
     // What another process made: it cannot be cut short.
     static Result<std::shared_ptr<GroupPage>> open(UniqueFd fd, int members);
     ~GroupPage();
@@ -43,8 +44,16 @@ class GroupPage {
 
     // The first that any member told; the first that was seen here stays.
     std::optional<GroupCause> cause() const;
-    // Nothing if there is one already.
+    // Nothing if there is one already. Where another machine is asked it is proposed only, until that one has
+    // decided.
     void tell(int teller, const GroupCause& cause);
+    // Whether there is a cause; if one is proposed, waits until it is decided, and not for ever.
+    bool settle();
+    std::optional<GroupCause> proposed() const;
+    // What another machine has decided, as it came to this one by the machine of `teller`.
+    void decide(int teller, const GroupCause& cause);
+    // Nobody is there any more who could be asked.
+    void ask_nobody();
 
     // This member takes part in nothing any more.
     void leave(int rank);
@@ -64,6 +73,12 @@ class GroupPage {
         std::span<const std::byte> give{};  // nothing, or `bytes` of them
         std::uint64_t limit_ns = 0;
     };
+    // What a member says of its call, each word looked at once.
+    struct Said {
+        std::uint32_t op, root;
+        std::uint64_t bytes;
+        bool operator==(const Said&) const = default;
+    };
     enum class Outcome : std::uint8_t { kDone, kFailed, kGone };
     // Returns when all members have come to the same step, or the group has failed. look: is called now and
     // then, to see how the others are. gone: nobody wants to know any more.
@@ -73,18 +88,31 @@ class GroupPage {
     // For those who sleep in exchange(): something has happened.
     void wake();
 
+    // For pages of one group on several machines. What stands there of a member beside its offers.
+    struct Part {
+        std::uint64_t step = 0, left = 0, queues[2] = {};
+        bool operator==(const Part&) const = default;
+    };
+    Part part(int rank) const;
+    Said said(int rank, std::uint64_t step) const;
+    std::span<const std::byte, kMaxGroupBytes> given(int rank, std::uint64_t step) const;
+    // Of a member of another machine, for whom nobody else writes here: what it says and gives at a step, at
+    // most kMaxGroupBytes, and then that it has come there. It may be two steps further than was put last.
+    void put_offer(int rank, std::uint64_t step, const Said& said, std::span<const std::byte> data);
+    void put(int rank, const Part& part);
+    // Somebody has come to a step to which another has not.
+    bool apart() const;
+    // Sleeps until somebody wakes those who sleep, after woken() was asked; so long at most.
+    std::uint32_t woken() const;
+    void sleep(std::uint32_t woken, std::int64_t ns);
+
   private:
     struct Offer;
     struct Slot;
     struct Head;
-    // What a member says of its call, each word looked at once.
-    struct Said {
-        std::uint32_t op, root;
-        std::uint64_t bytes;
-        bool operator==(const Said&) const = default;
-    };
     static Said said_of(const Call& call);
-    Said said(int rank, std::uint64_t step) const;
+    GroupCause read_cause(std::uint64_t word) const;
+    void write_text(int rank, const std::string& text);
 
     GroupPage(UniqueFd fd, void* memory, std::size_t bytes, int members);
     static Result<std::shared_ptr<GroupPage>> map(UniqueFd fd, int members);

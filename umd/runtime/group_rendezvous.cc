@@ -59,21 +59,6 @@ Status status_of(const Answer& answer) {
     return std::unexpected(Error{known ? static_cast<orrError_t>(answer.code) : orrErrorAborted, text});
 }
 
-class Until {
-  public:
-    explicit Until(std::uint64_t limit_ns) : start_(now_ns()), limit_(limit_ns) {}
-    std::uint64_t left_ns() const {
-        const auto passed = static_cast<std::uint64_t>(now_ns() - start_);
-        return passed >= limit_ ? 0 : limit_ - passed;
-    }
-    int left_ms() const { return static_cast<int>(std::min<std::uint64_t>(left_ns() / 1'000'000 + 1, 1000)); }
-    std::uint64_t limit_ns() const { return limit_; }
-
-  private:
-    const std::int64_t start_;
-    const std::uint64_t limit_;
-};
-
 template <typename Message>
 Status send(int socket, const Message& message, std::span<const int> fds, std::uint64_t limit_ns) {
     return send_message(socket, fds, std::as_bytes(std::span(&message, 1)), limit_ns);
@@ -163,6 +148,7 @@ class Host {
     Status run() {
         auto done = gather();
         if (done) done = introduce();
+        if (done && meeting_.settle) done = meeting_.settle();
         // Those who are there learn why, or that all are in.
         const Answer answer = answer_of(done);
         Status told;
@@ -227,7 +213,7 @@ class Host {
         for (std::size_t rank = 0; rank < members_; ++rank) {
             // They have nothing to say now.
             if (polls[rank].revents != 0)
-                return fail(orrErrorAborted, "rank {} went away while others joined", rank);
+                return fail(orrErrorAborted, "rank {} went away while others joined", meeting_.name(rank));
         }
         std::vector<Pending> left;
         bool begun = false;
@@ -280,7 +266,7 @@ class Host {
         std::string missing;
         for (std::size_t rank = 1; rank < members_; ++rank) {
             if (guests_[rank].socket.get() < 0)
-                missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+                missing += fmt::format("{}{}", missing.empty() ? "" : ", ", meeting_.name(rank));
         }
         return fail(orrErrorTimeout, "not all members came within {} ns: rank {} did not", until_.limit_ns(),
                     missing);
@@ -327,7 +313,8 @@ class Host {
         if (who.rank < 1 || who.rank >= meeting_.members)
             return fail(orrErrorInvalidValue, "somebody joined as rank {} of {}", who.rank, meeting_.members);
         if (guests_[static_cast<std::size_t>(who.rank)].socket.get() >= 0)
-            return fail(orrErrorInvalidValue, "two joined as rank {}", who.rank);
+            return fail(orrErrorInvalidValue, "two joined as rank {}",
+                        meeting_.name(static_cast<std::size_t>(who.rank)));
         ORR_TRY(pid, peer_of(socket));
         const bool twice = *pid == ::getpid() || std::ranges::any_of(guests_, [&](const Guest& guest) {
             return guest.socket.get() >= 0 && guest.pid == *pid;
@@ -336,7 +323,7 @@ class Host {
         return fail(orrErrorNotSupported,
                     "process {} joined twice, as rank {} too: members of one process are made by "
                     "orrGroupCreateAll",
-                    *pid, who.rank);
+                    *pid, meeting_.name(static_cast<std::size_t>(who.rank)));
     }
 
     // Tells all who all are, and hears from each whether it could take them in.
@@ -364,9 +351,9 @@ class Host {
         return {};
     }
 
-    static Status with_rank(std::size_t rank, Status status) {
+    Status with_rank(std::size_t rank, Status status) const {
         if (status) return status;
-        return fail(status.error().code, "rank {}: {}", rank, status.error().text);
+        return fail(status.error().code, "rank {}: {}", meeting_.name(rank), status.error().text);
     }
 
     const Rendezvous& meeting_;

@@ -1,4 +1,4 @@
-// How the processes of a group find each other: rank 0 waits at the token's address, hears from each member
+// How the processes of a group on one machine find each other: rank 0 waits at the token's address, hears from each member
 // who it is, and tells all who all are. All get in, or none.
 #pragma once
 
@@ -34,6 +34,12 @@ struct Rendezvous {
     std::function<Status(Gathering&)> plan;
     // Takes all in; who cannot keeps all out.
     std::function<Status(Gathering&)> admit;
+
+    // Of rank 0, if there is more to it: when all have been taken in, and before any is told so.
+    std::function<Status()> settle{};
+    // What texts call the members; empty: by their ranks.
+    std::vector<int> names{};
+    int name(std::size_t of) const { return names.empty() ? static_cast<int>(of) : names[of]; }
 
     // Returns when all members are in.
     Status meet() const;

@@ -78,9 +78,9 @@ std::shared_ptr<SemaphoreSlot> SharedSemaphores::make_slot(Block* block, orr_sem
         slot.release(), [this](SemaphoreSlot* gone) { part(std::unique_ptr<SemaphoreSlot>(gone)); });
 }
 
-Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::create(Kind kind) {
+Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::create(Kind kind, std::uint64_t more) {
     sweep();
-    ORR_TRY(block, context_.memory().create_block(context_.device(), kPage, BoKind::kVram));
+    ORR_TRY(block, context_.memory().create_block(context_.device(), kPage + more, BoKind::kVram));
     ORR_TRY(slot, make_slot(*block));
     SharedPage& shared = page(**slot);  // the driver cleared it
     shared.kind = static_cast<std::uint64_t>(kind);

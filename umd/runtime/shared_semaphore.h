@@ -50,7 +50,8 @@ class SharedSemaphores {
     SharedSemaphores(const SharedSemaphores&) = delete;
     SharedSemaphores& operator=(const SharedSemaphores&) = delete;
 
-    Result<std::shared_ptr<SemaphoreSlot>> create(Kind kind);
+    // more: bytes behind its page that go and are exported with it.
+    Result<std::shared_ptr<SemaphoreSlot>> create(Kind kind, std::uint64_t more = 0);
     // A page of this card's memory that another process has exported.
     Result<std::shared_ptr<SemaphoreSlot>> import(ForeignBo foreign, Kind kind);
     // A semaphore of another machine, which this card reaches.

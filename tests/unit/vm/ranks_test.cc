@@ -21,8 +21,10 @@ TEST(Ranks, AreSharedOutEvenlyAndInOrder) {
 }
 
 TEST(Ranks, EachRunHasATokenOfItsOwn) {
-    EXPECT_EQ(make_token().size(), std::string("orrg1-unix-").size() + 32 + 1 + 32);
-    EXPECT_NE(make_token(), make_token());
+    EXPECT_EQ(make_token(1).size(), std::string("orrg1-unix-").size() + 32 + 1 + 32);
+    EXPECT_NE(make_token(1), make_token(1));
+    EXPECT_TRUE(make_token(2).starts_with("orrg1-dir-"));
+    EXPECT_TRUE(make_token(2).ends_with("-/share"));
 }
 
 }  // namespace

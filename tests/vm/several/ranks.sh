@@ -24,7 +24,7 @@ sleep 1000'
 status=$?
 [ $status = 7 ] || fail "status $status"
 for rank in 0 1 2 3; do
-    grep -qE "^$rank: rank $rank of 4: $((rank % 2)) of 2 on VM $((rank / 2)) of 2, orrg1-unix-[0-9a-f]{32}-[0-9a-f]{32}$" "$logs/out" ||
+    grep -qE "^$rank: rank $rank of 4: $((rank % 2)) of 2 on VM $((rank / 2)) of 2, orrg1-dir-[0-9a-f]{32}-[0-9a-f]{32}-/share$" "$logs/out" ||
         fail "rank $rank"
 done
 [ "$(grep -o 'orrg1-.*' "$logs/out" | sort -u | wc -l)" = 1 ] || fail "ranks have several tokens"

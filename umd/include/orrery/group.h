@@ -38,6 +38,12 @@ typedef struct orrGroupToken {
 /** A new one, for one group. Any process may make it, also one that does not join. Needs no card. flags: 0.
  */
 ORR_API orrError_t orrGroupMakeToken(orrGroupToken* token, unsigned flags);
+/**
+ * The same for processes on several machines (VMs), whose cards are joined by links: they find each other by
+ * files in this folder, which all machines see at this path, as /share of orrery-vm, and nobody else may read
+ * or write. A path from the root, of printable characters without blanks, at most 51 of them. flags: 0.
+ */
+ORR_API orrError_t orrGroupMakeFolderToken(orrGroupToken* token, const char* folder, unsigned flags);
 
 typedef struct orrGroup_st* orrGroup_t;
 

@@ -1,0 +1,344 @@
+// umd_group_vms [SCENARIO...], a rank of orrery-run on two VMs or more: what members of a group on several
+// machines are told. Each scenario is a group of its own, whose members are children of the ranks: one may end.
+// A rank tells in lines what its member was told; all are told the same cause.
+#include <fmt/format.h>
+#include <orrery/group.h>
+#include <orrery/orrery.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::uint64_t kLongNs = 60'000'000'000;
+
+int number(const char* name) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? 0 : std::atoi(text);
+}
+const int kRank = number("ORR_RANK"), kRanks = number("ORR_RANKS"), kLocal = number("ORR_LOCAL_RANK");
+
+[[noreturn]] void fail(const std::string& what) {
+    fmt::print(stderr, "umd_group_vms: rank {}: {}\n", kRank, what);
+    std::exit(1);
+}
+void must(orrError_t code, const char* what) {
+    if (code != orrSuccess)
+        fail(fmt::format("{}: {}: {}", what, orrGetErrorName(code), orrGetLastErrorText()));
+}
+#define MUST(call) must(call, #call)
+void check(bool good, const std::string& what) {
+    if (!good) fail(what);
+}
+
+void put(const std::string& name, const std::string& text = "") {
+    std::ofstream("/share/" + name + ".new", std::ios::binary) << text;
+    std::filesystem::rename("/share/" + name + ".new", "/share/" + name);
+}
+std::string await(const std::string& name) {
+    for (int tries = 0; !std::filesystem::exists("/share/" + name); ++tries) {
+        if (tries == 3000) fail(fmt::format("nobody came to '{}' in a minute", name));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    std::ifstream file("/share/" + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What a member has.
+struct Member {
+    orrGroup_t group = nullptr;
+    orrStream_t stream = nullptr;
+    std::string scenario;
+
+    // Told by a rank once, to all.
+    void say(const std::string& what) const { put(scenario + "-" + what); }
+    void hear(const std::string& what) const { (void)await(scenario + "-" + what); }
+    // Another thread lets the process end when it is in the wait that follows.
+    void die_soon() const {
+        std::thread([this] {
+            std::this_thread::sleep_for(std::chrono::seconds(1));
+            say("dies");
+            ::kill(::getpid(), SIGKILL);
+        }).detach();
+    }
+    // The call ends with a failure, whose cause is `who` and `code`, with `part` in its text.
+    void expect(orrError_t got, orrError_t code, int who, const char* part) const {
+        const std::string text = orrGetLastErrorText();
+        orrGroupCause cause = ORR_INIT(orrGroupCause);
+        MUST(orrGroupGetCause(&cause, group));
+        if (got == orrSuccess || cause.code != code || cause.rank != who ||
+            std::string_view(cause.text).find(part) == std::string_view::npos) {
+            fail(fmt::format("{}: {} ({}) and {} of rank {}: {}", scenario, orrGetErrorName(got), text,
+                             orrGetErrorName(cause.code), cause.rank, cause.text));
+        }
+        fmt::print("{}: {} of rank {}: {}\n", scenario, orrGetErrorName(cause.code), cause.rank, cause.text);
+        std::fflush(stdout);
+    }
+    orrError_t stream_barrier() const {
+        const orrError_t queued = orrGroupBarrierAsync(group, stream, nullptr);
+        return queued == orrSuccess ? orrStreamSynchronize(stream) : queued;
+    }
+};
+
+void meet(const Member& me) {
+    orrGroupInfo info = ORR_INIT(orrGroupInfo);
+    MUST(orrGroupGetInfo(&info, me.group));
+    check(info.by_units == 0 && info.rank == kRank && info.members == kRanks, "what the group is");
+    for (int turn = 0; turn < 3; ++turn)
+        MUST(orrGroupBarrier(me.group, kLongNs));
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{3}, std::size_t{8}, std::size_t{4096}}) {
+        std::vector<std::uint8_t> own(bytes, static_cast<std::uint8_t>(kRank * 16 + 5));
+        std::vector<std::uint8_t> all(bytes * static_cast<std::size_t>(kRanks));
+        MUST(orrGroupAllGather(me.group, all.data(), own.data(), bytes, kLongNs));
+        for (std::size_t i = 0; i < all.size(); ++i)
+            check(all[i] == i / bytes * 16 + 5, fmt::format("byte {} of {} gathered", i, all.size()));
+        for (int root = 0; root < kRanks; ++root) {
+            std::vector<std::uint8_t> data(bytes, static_cast<std::uint8_t>(kRank));
+            MUST(orrGroupBroadcast(me.group, data.data(), bytes, root, kLongNs));
+            check(std::ranges::all_of(data, [&](int byte) { return byte == root; }), "what a root sent");
+        }
+    }
+    // In streams: each member in turn is the last to come, and the others have not gone on before.
+    orrStream_t other = nullptr;
+    orrSemaphore_t gate = nullptr;
+    MUST(orrStreamCreate(&other, 0));
+    MUST(orrSemaphoreCreate(&gate, 0));
+    for (int last = 0; last < kRanks; ++last) {
+        const std::uint64_t turn = static_cast<std::uint64_t>(last) + 1;
+        if (last == kRank) MUST(orrStreamWaitSemaphore(me.stream, gate, turn, nullptr));
+        MUST(orrGroupBarrierAsync(me.group, me.stream, nullptr));
+        MUST(orrGroupBarrierAsync(me.group, other, nullptr));
+        MUST(orrGroupBarrier(me.group, kLongNs));
+        check(orrStreamQuery(me.stream) == orrErrorNotReady && orrStreamQuery(other) == orrErrorNotReady,
+              "nobody goes on before the last has come");
+        MUST(orrGroupBarrier(me.group, kLongNs));
+        if (last == kRank) MUST(orrSemaphoreSignal(gate, turn));
+        MUST(orrStreamSynchronize(me.stream));
+        MUST(orrStreamSynchronize(other));
+    }
+    for (int i = 0; i < 20; ++i)
+        MUST(orrGroupBarrierAsync(me.group, i % 2 == 0 ? me.stream : other, nullptr));
+    MUST(orrStreamSynchronize(me.stream));
+    MUST(orrStreamSynchronize(other));
+    orrGroupCause cause = ORR_INIT(orrGroupCause);
+    MUST(orrGroupGetCause(&cause, me.group));
+    check(cause.code == orrSuccess, "nothing has failed");
+    fmt::print("meet: passed\n");
+}
+
+// All wait on the host but `who`, who aborts.
+void abort_host(const Member& me, int who) {
+    orrError_t got = orrErrorAborted;
+    if (kRank == who) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        MUST(orrGroupAbort(me.group, "as it was told"));
+    } else {
+        got = orrGroupBarrier(me.group, kLongNs);
+    }
+    me.expect(got, orrErrorAborted, who, "it called orrGroupAbort: as it was told");
+}
+
+void abort_streams(const Member& me, int who) {
+    orrError_t got = orrErrorAborted;
+    if (kRank == who) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        MUST(orrGroupAbort(me.group, nullptr));
+    } else {
+        got = me.stream_barrier();
+    }
+    me.expect(got, orrErrorAborted, who, "it called orrGroupAbort");
+}
+
+// All wait but `late`, which looks only when the other has been killed.
+void killed(const Member& me, int who, int late, const std::function<orrError_t()>& wait) {
+    if (kRank == who) me.die_soon();
+    if (kRank == late) {
+        me.hear("dies");
+        // Also who is in no call is told.
+        orrGroupCause cause = ORR_INIT(orrGroupCause);
+        for (int tries = 0; tries < 3000 && cause.code == orrSuccess; ++tries) {
+            MUST(orrGroupGetCause(&cause, me.group));
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+    }
+    const orrError_t got = wait();
+    me.expect(got, orrErrorAborted, who, "its process ended");
+}
+
+void limit(const Member& me, int who, bool streams) {
+    orrError_t got = orrErrorTimeout;
+    if (kRank == who) {
+        me.hear("over");
+        got = orrGroupBarrier(me.group, kLongNs);
+    } else if (!streams) {
+        got = orrGroupBarrier(me.group, kRank == (who + 1) % kRanks ? 300'000'000 : kLongNs);
+        me.say("over");
+    }
+    me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 300000000 ns");
+}
+
+void different(const Member& me, int who) {
+    std::uint64_t value = 0;
+    const orrError_t got = kRank == who ? orrGroupBroadcast(me.group, &value, sizeof value, 0, kLongNs)
+                                        : orrGroupBarrier(me.group, kLongNs);
+    me.expect(got, orrErrorInvalidValue, who, "it called orrGroupBroadcast (bytes 8, root 0), and rank 0");
+}
+
+void leaves(Member& me, int who) {
+    if (kRank == who) {
+        MUST(orrGroupDestroy(me.group));
+        me.group = nullptr;
+        me.hear("told");
+        return;
+    }
+    const orrError_t got = orrGroupBarrier(me.group, kLongNs);
+    me.expect(got, orrErrorAbandoned, who, "it destroyed its group while others wait for it in");
+    me.say("told");
+}
+
+// A stream fails with a barrier behind.
+void stream_fails(const Member& me, int who) {
+    orrSemaphore_t never = nullptr;
+    MUST(orrSemaphoreCreate(&never, 0));
+    MUST(orrSemaphoreSetName(never, "never"));
+    orrWaitOptions options = ORR_INIT(orrWaitOptions);
+    options.limit_ns = 1000;
+    if (kRank == who) MUST(orrStreamWaitSemaphore(me.stream, never, 1, &options));
+    me.expect(me.stream_barrier(), orrErrorTimeout, who, "'never'");
+}
+
+// Until the test ends the VM of `who`, from outside.
+void vm_ends(const Member& me, int who, bool streams) {
+    if (kRank == who) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        me.say("waits");
+        std::this_thread::sleep_for(std::chrono::seconds(60));
+        fail("its VM goes on");
+    }
+    const orrError_t got = streams ? me.stream_barrier() : orrGroupBarrier(me.group, kLongNs);
+    me.expect(got, orrErrorPeerAccess, who, "its machine is not reached any more: its card ");
+}
+
+void run(Member& me) {
+    const int last = kRanks - 1, half = kRanks / 2;
+    const auto on_host = [&] { return orrGroupBarrier(me.group, kLongNs); };
+    const auto in_gather = [&] {
+        std::vector<std::uint64_t> all(static_cast<std::size_t>(kRanks));
+        return orrGroupAllGather(me.group, all.data(), all.data(), sizeof all[0], kLongNs);
+    };
+    const auto in_stream = [&] { return me.stream_barrier(); };
+    const std::string& name = me.scenario;
+    // Ranks from `half` on are on other VMs than rank 0; rank `half` leads its VM.
+    if (name == "meet") return meet(me);
+    if (name == "abort") return abort_host(me, last);
+    if (name == "abort-root") return abort_host(me, 0);
+    if (name == "abort-streams") return abort_streams(me, 1);
+    if (name == "killed-host") return killed(me, last, 0, on_host);
+    if (name == "killed-leader") return killed(me, half, last, on_host);
+    if (name == "killed-root") return killed(me, 0, half, in_gather);
+    if (name == "killed-stream") return killed(me, last, 1, in_stream);
+    if (name == "killed-leader-stream") return killed(me, half, 0, in_stream);
+    if (name == "limit") return limit(me, last, false);
+    if (name == "limit-root") return limit(me, 0, false);
+    if (name == "different") return different(me, last);
+    if (name == "leaves") return leaves(me, last);
+    if (name == "leaves-root") return leaves(me, 0);
+    if (name == "stream-fails") return stream_fails(me, last);
+    if (name == "vm-ends-host") return vm_ends(me, half, false);
+    if (name == "vm-ends-stream") return vm_ends(me, half, true);
+    fail("there is no scenario " + name);
+}
+
+// Who joins wrongly, or not at all.
+int join_wrongly(const std::string& name, const orrGroupToken& token) {
+    const int last = kRanks - 1;
+    orrGroup_t group = nullptr;
+    orrGroupJoinParams params = ORR_INIT(orrGroupJoinParams);
+    params.rank = kRank;
+    params.members = kRanks;
+    params.limit_ns = kLongNs;
+    if (name == "join-members") {
+        if (kRank == last) params.members = kRanks + 1;
+        const orrError_t got = orrGroupJoin(&group, &token, &params);
+        check(got == (kRank == last ? orrErrorTimeout : orrErrorInvalidValue) || got == orrErrorInvalidValue,
+              orrGetLastErrorText());
+    } else {
+        if (kRank == last) return 0;
+        params.limit_ns = 2'000'000'000;
+        const orrError_t got = orrGroupJoin(&group, &token, &params);
+        check(got == orrErrorTimeout &&
+                  std::string_view(orrGetLastErrorText()).find(fmt::format("rank {} did not", last)) !=
+                      std::string_view::npos,
+              fmt::format("{}: {}", orrGetErrorName(got), orrGetLastErrorText()));
+    }
+    fmt::print("{}: {}\n", name, orrGetLastErrorText());
+    return 0;
+}
+
+int be_member(const std::string& name, const std::string& text) {
+    int devices = 0;
+    MUST(orrGetDeviceCount(&devices));
+    MUST(orrSetDevice(kLocal % devices));
+    orrGroupToken token{};
+    std::strncpy(token.text, text.c_str(), sizeof token.text - 1);
+    if (name.starts_with("join-")) return join_wrongly(name, token);
+    Member me;
+    me.scenario = name;
+    orrGroupJoinParams params = ORR_INIT(orrGroupJoinParams);
+    params.rank = kRank;
+    params.members = kRanks;
+    MUST(orrGroupJoin(&me.group, &token, &params));
+    MUST(orrStreamCreate(&me.stream, 0));
+    run(me);
+    if (me.group != nullptr) MUST(orrGroupDestroy(me.group));
+    std::fflush(stdout);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 4 && std::string_view(argv[1]) == "member") return be_member(argv[2], argv[3]);
+    for (int i = 1; i < argc; ++i) {
+        const std::string name = argv[i];
+        if (kRank == 0) {
+            orrGroupToken token{};
+            MUST(orrGroupMakeFolderToken(&token, "/share", 0));
+            put(name + "-token", token.text);
+        }
+        const std::string token = await(name + "-token");
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::execl("/proc/self/exe", "umd_group_vms", "member", name.c_str(), token.c_str(), nullptr);
+            ::_exit(127);
+        }
+        int status = -1;
+        ::waitpid(child, &status, 0);
+        const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && name.starts_with("killed");
+        check(status == 0 || killed, fmt::format("{}: ended with {:#x}", name, status));
+        put(fmt::format("{}-done-{}", name, kRank));
+        for (int rank = 0; rank < kRanks; ++rank) {
+            if (!name.starts_with("vm-ends") || rank < kRanks / 2) (void)await(fmt::format("{}-done-{}", name, rank));
+        }
+    }
+    // The folders in which groups met are gone.
+    for (const auto& entry : std::filesystem::directory_iterator("/share")) {
+        const std::string name = entry.path().filename().string();
+        check(!name.starts_with("orrery-group-") || argc < 2 || std::string_view(argv[argc - 1]) != "meet",
+              name + " is left");
+    }
+    fmt::print("passed\n");
+    return 0;
+}

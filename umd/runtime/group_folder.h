@@ -1,0 +1,88 @@
+// How the members of a group on several machines find each other: by files in a folder that all see. Each file
+// is written once or anew as a whole, and begins with the token's secret. What the machines tell each other so
+// is what it takes to join them over links; then the files go.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "umd/runtime/clock.h"
+#include "umd/runtime/group_token.h"
+#include "umd/winsys/error.h"
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+// A link that is up, of a card of a machine.
+struct GroupLink {
+    std::uint64_t uid = 0, peer_uid = 0;  // of the cards at its ends
+    std::uint32_t port = 0, peer_port = 0;
+    bool operator==(const GroupLink&) const = default;
+};
+
+// How two machines of a group are joined.
+struct GroupJoint {
+    int above = 0, below = 0;  // the leaders of both: their lowest ranks; that of rank 0's machine is above all
+    GroupLink link;            // its first end is above
+};
+
+// Of the leaders, each with its machine's links; the first is above all, and each other one has one above.
+// orrErrorPeerAccess: one is not reached, and `lost` is it.
+Result<std::vector<GroupJoint>> plan_machines(const std::vector<int>& leaders,
+                                              const std::vector<std::vector<GroupLink>>& links);
+
+class GroupFolder {
+  public:
+    // machine: the same for all members of a machine, and for no others.
+    GroupFolder(const GroupToken& token, int rank, int members, std::uint64_t limit_ns,
+                std::array<std::byte, 16> machine);
+    // Its own files go; without all_in() not those that tell others why they cannot meet it.
+    ~GroupFolder();
+    GroupFolder(const GroupFolder&) = delete;
+    GroupFolder& operator=(const GroupFolder&) = delete;
+
+    static Result<std::array<std::byte, 16>> this_machine();
+
+    // Says that it is there, and waits until all are. By rank, the leader of its machine.
+    Result<std::vector<int>> introduce();
+    const Until& until() const { return until_; }
+    // Nobody needs what this one wrote, but for rank 0's last word, which goes with the object.
+    void all_in() { in_ = true; }
+
+    // All from here on is for leaders.
+    // Rank 0's: the plan, as soon as `links` of all make one; the others': takes it.
+    Result<std::vector<GroupJoint>> plan(const std::vector<int>& leaders,
+                                         const std::function<Result<std::vector<GroupLink>>()>& links);
+    // What joins two machines, from one to the other.
+    Status give(int to, const FabricKey& key);
+    Result<FabricKey> take(int from);
+    // Says that all of its machine are in, or why not, and waits until all machines have. Rank 0 decides.
+    Status agree(const std::vector<int>& leaders);
+    // It cannot go on: the others are told, if they look before their limits.
+    void give_up(const Error& error);
+
+  private:
+    std::string path(std::string_view name) const { return folder_ + "/" + std::string(name); }
+    Status write(std::string_view name, const void* bytes, std::size_t size);
+    // Nothing: it is not there yet.
+    Result<std::optional<std::vector<std::byte>>> read(std::string_view name) const;
+    template <typename Message>
+    Result<std::optional<Message>> read_as(std::string_view name) const;
+    // Until `look` gives true; fails if rank 0 has given up.
+    Status wait(const std::function<Result<bool>()>& look, const std::function<std::string()>& missing);
+
+    const GroupToken token_;
+    const int rank_, members_;
+    const Until until_;
+    const std::array<std::byte, 16> machine_;
+    const std::string folder_;
+    std::vector<std::string> own_;
+    bool in_ = false;
+};
+
+}  // namespace orrery::umd
