@@ -189,7 +189,7 @@ void PeerAccess::follow_row(std::uint64_t va, std::uint64_t bytes) {
 void PeerAccess::send_ahead(std::uint32_t asid, Ways& ways, ModelTime now) {
     for (unsigned number = 0; number < rows_.size(); ++number) {
         Row& row = rows_.at(number);
-        while (row.goes_on && in_flight_ + ahead_in_flight_ < kMostReads) {
+        while (row.goes_on && in_flight_ + ahead_in_flight_ < most_reads_) {
             // One of its loads, or the part that is in the same page.
             const std::uint64_t next = row.next + ((row.asked - row.next) / row.bytes + 1) * row.bytes;
             if (next > row.next + std::min(most_ahead_, row.come)) break;
@@ -400,7 +400,7 @@ PeerAccess::Next PeerAccess::go_on(std::uint32_t asid, Ways& ways, ModelTime now
     if (in_flight_ != 0 || !ahead_.empty()) look_at_ways(ways);
     if (fresh_) merge();
     Sent how = Sent::kYes;
-    for (std::size_t i = 0; wanted_ != 0 && in_flight_ < kMostReads && how == Sent::kYes; ++i) {
+    for (std::size_t i = 0; wanted_ != 0 && in_flight_ < most_reads_ && how == Sent::kYes; ++i) {
         if (pieces_[i].state != Piece::State::kWanted) continue;
         how = send(pieces_[i], asid, ways, now);
         if (how == Sent::kYes) --wanted_;

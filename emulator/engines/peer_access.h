@@ -15,6 +15,7 @@
 // Card thread only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -30,13 +31,16 @@ namespace orrery::emu {
 class PeerAccess final : private Asker {
   public:
     // `event` is the core's: it is scheduled when what the core waits for is there. `ahead`: bytes of a row
-    // that are asked for before the core comes to them.
-    PeerAccess(EngineContext& context, Event& event, std::uint64_t ahead)
-        : context_(context), event_(event), most_ahead_(ahead) {}
+    // that are asked for before the core comes to them. `cores`: of the card.
+    PeerAccess(EngineContext& context, Event& event, std::uint64_t ahead, std::uint32_t cores)
+        : context_(context),
+          event_(event),
+          most_ahead_(ahead),
+          most_reads_(std::min(kMostReads, PeerPort::kMostRequests / 2 / cores)) {}
     PeerAccess(const PeerAccess&) = delete;
     PeerAccess& operator=(const PeerAccess&) = delete;
 
-    // Requests of one core that are on their way at once.
+    // Requests of one core that are on their way at once, at most: all cores have half of a port's.
     static constexpr unsigned kMostReads = 32;
 
     // --- inside of an instruction, of which `step` is the number; each access is aligned ---
@@ -162,6 +166,7 @@ class PeerAccess final : private Asker {
     unsigned wanted_ = 0;      // pieces that are to be asked for
     unsigned in_flight_ = 0;   // requests to which an answer is to come
     std::uint64_t most_ahead_;
+    unsigned most_reads_;
     std::vector<Piece> ahead_;  // sent, or here
     unsigned ahead_in_flight_ = 0;
     std::array<Row, kRows> rows_;

@@ -19,6 +19,7 @@
 namespace orrery::emu {
 
 inline constexpr std::uint32_t kMaxCores = CoreSet::kMost;
+static_assert(PeerPort::kMostRequests / 2 >= kMaxCores);
 // Of what vector loads of a core may ask for at once, so much is asked of other cards ahead.
 inline constexpr std::uint64_t kMostAhead = 16 << 10;
 
@@ -44,7 +45,8 @@ class VectorUnit::Impl {
                    config.most_work, unit.memory_costs(), config.check != 0, mmu, peers,
                    unit.ahead == nullptr ? &unit.code : nullptr),
               event(Event::of<&Core::on_event>(this)),
-              peers(unit.context, event, std::min(config.in_flight, kMostAhead / kMemoryLine) * kMemoryLine),
+              peers(unit.context, event, std::min(config.in_flight, kMostAhead / kMemoryLine) * kMemoryLine,
+                    unit.config.cores),
               vram_reads(unit.in_flight(unit.context.memory.config().vram_latency_ps)),
               host_reads(unit.in_flight(unit.context.memory.config().pcie_latency_ps)) {}
         void on_event(ModelTime now) { unit.on_core(*this, now); }

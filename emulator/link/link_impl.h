@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -155,6 +156,7 @@ class LinkPort::Impl {
     // --- requests and answers ---
     LinkAsk ask(std::uint32_t node, std::uint64_t offset, link::Transmitter::Request request,
                 const link::Requests::Request& asked, ModelTime at);
+    void tell_silent(std::uint32_t node);
     LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
                  Asker& asker, std::uint16_t reduction = 0);
     LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
@@ -215,6 +217,7 @@ class LinkPort::Impl {
     Event passing_;  // of what is passed on
     Event reply_, passing_back_;
     link::Requests requests_;
+    std::bitset<ORR_NODES> told_silent_;
     link::Replies replies_;
     link::Forwarder forwarder_, back_forwarder_;
     std::uint32_t node_ = 0;

@@ -14,7 +14,10 @@ LinkAsk LinkPort::Impl::ask(std::uint32_t node, std::uint64_t offset, link::Tran
     if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
     look_at_peer();
     request.tag = requests_.add(asked);
-    if (request.tag == 0) return {.fault = ORR_FAULT_PEER_BUSY};
+    if (request.tag == 0) {
+        tell_silent(node);
+        return {.fault = ORR_FAULT_PEER_BUSY};
+    }
     const unsigned lane = transmitter_.lane_of(node);
     if (!has_turn(lane)) {
         requests_.take(request.tag, node);
@@ -29,6 +32,19 @@ LinkAsk LinkPort::Impl::ask(std::uint32_t node, std::uint64_t offset, link::Tran
     if (!sent.room) return {.fault = sent.fault};
     keep_time();
     return {.tag = request.tag};
+}
+
+// Why it is asked for nothing more.
+void LinkPort::Impl::tell_silent(std::uint32_t node) {
+    constexpr std::uint32_t kTellFrom = link::Requests::kSlots / 8;
+    if (told_silent_[node]) return;
+    const std::uint32_t abandoned = requests_.abandoned(node);
+    if (abandoned < kTellFrom) return;
+    told_silent_.set(node);
+    errors_.note(
+        "link {}: node {} has not answered {} requests that nobody waits for any more: until it does, more "
+        "wait here",
+        config_.port, node, abandoned);
 }
 
 LinkAsk LinkPort::Impl::read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
@@ -109,6 +125,7 @@ bool LinkPort::Impl::look_for_replies() {
 
 // All that went by this port.
 void LinkPort::Impl::end_requests() {
+    told_silent_.reset();
     requests_.end(
         [](const link::Requests::Request&) { return true; },
         [](std::uint32_t tag, Asker& asker) { asker.answered(tag, {.fault = ORR_FAULT_PEER_DOWN}); });

@@ -4,7 +4,19 @@
 
 namespace orrery::emu::link {
 
+template <class Which>
+std::uint32_t Requests::count(Which which) const {
+    return static_cast<std::uint32_t>(std::ranges::count_if(
+        std::span(slots_).first(end_), [&](const Slot& slot) { return slot.used && which(slot.request); }));
+}
+
+std::uint32_t Requests::abandoned(std::uint32_t node) const {
+    return count([node](const Request& one) { return one.node == node && one.asker == nullptr; });
+}
+
 std::uint32_t Requests::add(const Request& request) {
+    const auto same = [&](const Request& one) { return one.node == request.node; };
+    if (used_ != waits_ && count(same) >= kSlots - used_) return 0;
     std::uint32_t slot = 0;
     while (slot < end_ && slots_[slot].used)
         ++slot;
@@ -12,6 +24,7 @@ std::uint32_t Requests::add(const Request& request) {
     end_ = std::max(end_, slot + 1);
     slots_[slot].request = request;
     slots_[slot].used = true;
+    ++used_;
     ++waits_;
     return tag_of(slot);
 }
@@ -25,6 +38,7 @@ void Requests::free(std::uint32_t slot) {
     if (slots_[slot].request.asker != nullptr) --waits_;
     slots_[slot].request = {};
     slots_[slot].used = false;
+    --used_;
     slots_[slot].round = slots_[slot].round % (kRounds - 1) + 1;
 }
 

@@ -15,8 +15,7 @@ namespace orrery::emu::link {
 
 class Requests {
   public:
-    // On the way at once by one port, whoever asks.
-    static constexpr std::uint32_t kSlots = 512;
+    static constexpr std::uint32_t kSlots = PeerPort::kMostRequests;
 
     // Those of all ports of a card have different tags.
     explicit Requests(std::uint32_t port = 0) : port_(port % kPorts) {}
@@ -28,8 +27,11 @@ class Requests {
         std::span<std::byte> to{};  // of a read
     };
 
-    // The tag of a new one; 0: all slots are taken.
+    // The tag of a new one; 0: all slots are taken. While there are abandoned ones, whose answers may never
+    // come, a node has no more slots than are free: so some are left for the others.
     std::uint32_t add(const Request& request);
+    // To that node, which nobody waits for any more.
+    std::uint32_t abandoned(std::uint32_t node) const;
     // What an answer with this tag is for; nothing: for no request. The slot is free then.
     std::optional<Request> take(std::uint32_t tag, std::uint32_t node);
     void abandon(std::uint32_t tag);
@@ -64,12 +66,15 @@ class Requests {
         return (slots_[slot].round * kPorts + port_) * kSlots + slot;
     }
     Slot* find(std::uint32_t tag);
+    template <class Which>
+    std::uint32_t count(Which which) const;
     void free(std::uint32_t slot);
 
     std::uint32_t port_;
     std::array<Slot, kSlots> slots_{};
-    std::uint32_t end_ = 0;    // slots from there on were never used
-    std::uint32_t waits_ = 0;  // requests for which somebody waits
+    std::uint32_t end_ = 0;  // slots from there on were never used
+    std::uint32_t used_ = 0;
+    std::uint32_t waits_ = 0;  // of them, those for which somebody waits
 };
 
 }  // namespace orrery::emu::link

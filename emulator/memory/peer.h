@@ -100,6 +100,7 @@ class PeerPort {
     // Nobody waits for that answer any more, and nothing is written to where it was to go.
     virtual void abandon(std::uint32_t tag) = 0;
     static constexpr std::size_t kMostRead = 32u << 10;
+    static constexpr std::uint32_t kMostRequests = 512;  // on their way at once, whoever asks
     // What the owners said of this card's writes and signals that they refused.
     struct Refusals {
         std::uint64_t count = 0;

@@ -269,7 +269,7 @@ class Goes : public MemoryTime {
                                               std::uint64_t work) {
         CodeStore code;
         Event event = Event::stop();
-        PeerAccess peers(rig.context, event, 0);
+        PeerAccess peers(rig.context, event, 0, 1);
         VectorCore core(0, vlen, vlen, config().hz, 4, work, {}, false, rig.mmu, peers, &code);
         core.take({.desc = kernel, .serial = 1}, 0, 0);
         Quantum quantum{.budget = 2000};
@@ -328,7 +328,7 @@ TEST_F(MemoryTime, AMaskedRowAsksForTheLinesOfItsElements) {
         const VectorConfig wide = config();
         CodeStore code;
         Event event = Event::stop();
-        PeerAccess peers(rig.context, event, 0);
+        PeerAccess peers(rig.context, event, 0, 1);
         VectorCore core(0, wide.vlen, wide.datapath_bits, wide.hz, 4, wide.most_work,
                         {.l1_bytes = wide.l1_bytes, .vram_cycles = 1, .host_cycles = 1}, false, rig.mmu,
                         peers, &code);

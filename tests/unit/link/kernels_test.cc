@@ -22,7 +22,7 @@ constexpr std::uint64_t kHz = 1'000'000'000;
 // Of one card of the net. kOther + n * kBytes is the data of card n.
 class Kernels {
   public:
-    Kernels(NetCard& its_card, unsigned cards, std::uint64_t lines = 0)
+    Kernels(NetCard& its_card, unsigned cards, std::uint64_t lines = 0, std::uint32_t cores = 8)
         : card(its_card),
           mmu_(card.vram, host_, card.counters),
           context_{.events = card.events,
@@ -32,7 +32,7 @@ class Kernels {
                    .counters = card.counters,
                    .peers = card.peers,
                    .done = [this](const Completion& completion) { done.push_back(completion); }},
-          unit(config(lines), context_) {
+          unit(config(lines, cores), context_) {
         std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
         const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
         std::memcpy(card.vram.data(), image.data(), image.size());
@@ -91,8 +91,9 @@ class Kernels {
     std::vector<Completion> done;
 
   private:
-    static VectorConfig config(std::uint64_t lines) {
+    static VectorConfig config(std::uint64_t lines, std::uint32_t cores) {
         VectorConfig config;
+        config.cores = cores;
         config.hz = kHz;
         config.vlen = 1024;
         config.l1_bytes = 16 << 10;
@@ -163,6 +164,10 @@ class LinkKernels : public testing::TestWithParam<unsigned> {
 class FourCardsKernels : public LinkKernels {
   protected:
     FourCardsKernels() : LinkKernels(4) {}
+};
+class ThreeCardsKernels : public LinkKernels {
+  protected:
+    ThreeCardsKernels() : LinkKernels(3) {}
 };
 class TwoCardsKernels : public LinkKernels {
   protected:
@@ -299,6 +304,66 @@ TEST_F(FourCardsKernels, TwoPortsAtOnce) {
     net.run();
     second.expect_end(ORR_DONE_OK);
     EXPECT_TRUE(std::equal(expected.begin() + 1, expected.end(), second.data(1 << 20)));
+}
+
+// Card 1 passes on what others send each other, and executes nothing itself.
+TEST_F(ThreeCardsKernels, AnOwnerThatDoesNotAnswerLeavesTagsForOthers) {
+    net[1].stuck = true;
+    ASSERT_EQ(net[0].ports[1]->signal(2, 1 << 16, 1), ORR_FAULT_NONE);
+    Kernels& first = *kernels[0];
+    const auto until = [&] { return net[0].events.now() + 20'000 * kPsPerNs; };
+    first.start(kGather, {kOther + kBytes, 4096, 1, 1000, 0xc3, 0}, 8);
+    for (unsigned turn = 0; turn < 5; ++turn) {
+        net.run(until());
+        ASSERT_TRUE(first.done.empty());
+        ASSERT_TRUE(first.take_turns(0));
+    }
+    ASSERT_TRUE(first.unit.port(0).preempt(Preempt::kNow, 4 << 20));
+    net.run();
+    ASSERT_EQ(first.done.at(0).status, ORR_DONE_PREEMPTED);
+    std::iota(kernels[2]->data(4096), kernels[2]->data(4096) + 100, 3);
+    first.start(kSum, {kOther + 2 * kBytes + 4096, 100, kLocal + 4096}, 8);
+    net.run(net[0].events.now() + 1'000'000 * kPsPerNs);
+    first.expect_end(ORR_DONE_OK);
+    EXPECT_EQ(std::accumulate(first.data(4096), first.data(4096) + 8, std::uint64_t{0}),
+              100u * 3 + 99 * 100 / 2);
+    // When it answers, all of them are free again.
+    net[1].stuck = false;
+    for (auto& port : net[1].ports)
+        if (port) port->poke_room();
+    net.run();
+    first.start(kSum, {kOther + kBytes + 4096, 100, kLocal + 4096}, 8);
+    net.run();
+    first.expect_end(ORR_DONE_OK);
+    EXPECT_EQ(net.sum(ORR_CTR_LINK_DENIED), 0u);
+}
+
+// However many cores have much to ask for.
+TEST_F(TwoCardsKernels, CopiesFindTagsBesideManyCores) {
+    kernels[0] = std::make_unique<Kernels>(net[0], 2, 0, 64);
+    Kernels& first = *kernels[0];
+    CopyEngine engine(9, {}, first.context());
+    orr_desc_copy copy{};
+    copy.op = ORR_DESC_COPY;
+    copy.asid = 1;
+    copy.src = kOther + kBytes;
+    copy.dst = kLocal + (1 << 20);
+    copy.row_bytes = 1 << 19;
+    copy.rows = 1;
+    const auto took = [&] {
+        first.done.clear();
+        EXPECT_TRUE(engine.start(std::bit_cast<DescriptorWords>(copy), 1));
+        for (ModelTime until = net[0].events.now(); engine.busy(); until += 1000 * kPsPerNs)
+            net.run(until);
+        return first.took();
+    };
+    const ModelTime alone = took();
+    first.start(kGather, {kOther + kBytes, 1024, 1, 100'000, 0xc3, 0}, 64);
+    net.run(net[0].events.now() + 20'000 * kPsPerNs);
+    EXPECT_LE(took(), 2 * alone);
+    ASSERT_TRUE(first.unit.port(0).busy());
+    first.unit.port(0).abort();
+    net.run();
 }
 
 TEST_F(TwoCardsKernels, WhatTheOwnerRefusesEndsTheKernel) {
