@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bitset>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -164,6 +165,12 @@ class LinkPort::Impl {
     // Of this card, to requests that came by this port.
     bool answer_room(const link::Message& request);
     void give_answer(const link::Message& request, const link::Transmitter::Answer& answer);
+    // One for which there is no room: what was carried out in a hurry, or cannot be passed on.
+    void owe_answer(unsigned lane, const link::Message& request, const link::Transmitter::Answer& answer);
+    void send_answer(const link::Message& request, const link::Transmitter::Answer& answer);
+    // False: some are left. They go before all else in that lane.
+    bool flush_answers(unsigned lane);
+    void forget_answers();
     // What cannot be passed on.
     void cannot_pass(const link::Message& message, link::Status status);
     // A request to whose answer there is no room waits for that.
@@ -176,7 +183,8 @@ class LinkPort::Impl {
     // --- without room ---
 
     bool congested(unsigned lane) const {
-        return !waiting_[lane].events.empty() || transmitter_.has_pending(lane);
+        return !waiting_[lane].events.empty() || transmitter_.has_pending(lane) ||
+               !owed_answers_[lane].empty();
     }
     bool congested() const {
         for (unsigned lane = 0; lane < link::Transmitter::kLanes; ++lane)
@@ -222,6 +230,18 @@ class LinkPort::Impl {
     link::Forwarder forwarder_, back_forwarder_;
     std::uint32_t node_ = 0;
     bool waits_to_answer_ = false;
+    struct OwedAnswer {
+        link::Message request;
+        link::Status status;
+        std::uint64_t value;
+        std::vector<std::uint8_t> data;
+    };
+    // As many bytes as a card may have asked for. More than so many answers are a peer's that does not want
+    // them.
+    static constexpr std::uint64_t kMostOwedBytes = link::Requests::kSlots * link::kMaxReadBytes;
+    static constexpr std::size_t kMostOwedAnswers = std::size_t{4} * link::kRingEntries;
+    std::array<std::deque<OwedAnswer>, link::Transmitter::kLanes> owed_answers_;
+    std::uint64_t owed_bytes_ = 0;
     std::unordered_map<std::uint32_t, PeerPort::Refusals> refusals_;  // by node
     Event owed_pokes_;
     Event room_;  // of which there are news

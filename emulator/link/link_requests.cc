@@ -81,12 +81,52 @@ void LinkPort::Impl::give_answer(const link::Message& request, const link::Trans
     if (!up()) return;
     look_at_peer();
     const unsigned lane = transmitter_.back_lane_of(request.source);
-    if (!transmitter_.answer_room(request.source, answer.data.size())) return;
+    if (!flush_answers(lane) || !transmitter_.answer_room(request.source, answer.data.size())) {
+        if (request.tag != 0) owe_answer(lane, request, answer);
+        return;
+    }
+    send_answer(request, answer);
+    if (up()) call_next(lane);
+}
+
+void LinkPort::Impl::send_answer(const link::Message& request, const link::Transmitter::Answer& answer) {
     // One that comes late is answered at its time, but not by a card that has told others otherwise.
     const ModelTime now = events_.system_now();
     transmitter_.answer(in_step_ ? std::max(now, request.arrival_ps) : request.arrival_ps, request, answer);
     check_transmitter();
-    if (up()) call_next(lane);
+}
+
+void LinkPort::Impl::owe_answer(unsigned lane, const link::Message& request,
+                                const link::Transmitter::Answer& answer) {
+    if (owed_answers_[lane].size() == kMostOwedAnswers)
+        return refuse("the peer asks on and takes no answers");
+    const bool lost = owed_bytes_ + answer.data.size() > kMostOwedBytes;
+    OwedAnswer owed{.request = request,
+                    .status = lost ? link::kAnswerLost : answer.status,
+                    .value = lost ? 0 : answer.value,
+                    .data = {}};
+    if (!lost) owed.data.assign(answer.data.begin(), answer.data.end());
+    owed_bytes_ += owed.data.size();
+    owed_answers_[lane].push_back(std::move(owed));
+    keep_time();
+}
+
+bool LinkPort::Impl::flush_answers(unsigned lane) {
+    std::deque<OwedAnswer>& owed = owed_answers_[lane];
+    while (up() && !owed.empty() &&
+           transmitter_.answer_room(owed.front().request.source, owed.front().data.size())) {
+        const OwedAnswer first = std::move(owed.front());
+        owed.pop_front();
+        owed_bytes_ -= first.data.size();
+        send_answer(first.request, {.status = first.status, .data = first.data, .value = first.value});
+    }
+    return owed.empty();
+}
+
+void LinkPort::Impl::forget_answers() {
+    for (std::deque<OwedAnswer>& owed : owed_answers_)
+        owed.clear();
+    owed_bytes_ = 0;
 }
 
 void LinkPort::Impl::cannot_pass(const link::Message& message, link::Status status) {

@@ -196,7 +196,7 @@ void LinkPort::Impl::on_room(ModelTime) {
         if (!congested(lane) || !transmitter_.room_news(lane)) continue;
         transmitter_.flush(lane);
         check_transmitter();
-        call_next(lane);
+        if (up() && flush_answers(lane) && up()) call_next(lane);
     }
 }
 
@@ -381,6 +381,7 @@ void LinkPort::Impl::call_next(unsigned lane) {
 }
 
 bool LinkPort::Impl::has_turn(unsigned lane, const Event* who) {
+    if (!flush_answers(lane)) return false;
     Waiting& waiting = waiting_[lane];
     if (who != nullptr && waiting.came == who && !waiting.called) return true;
     waiting.came = nullptr;

@@ -156,6 +156,7 @@ void LinkPort::Impl::drop_peer(std::string reason) {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane)
         wake_waiters(lane);
     waits_to_answer_ = false;
+    forget_answers();
     end_requests();
 }
 

@@ -131,7 +131,7 @@ void Receiver::take_note(const Message& message) {
         counters_.add(ORR_CTR_LINK_DENIED);
 }
 
-void Receiver::execute(const Message& message, bool deny) {
+void Receiver::execute(const Message& message) {
     const std::uint64_t bytes = message.op == kOpSignal ? sizeof(orr_semaphore) : message.bytes;
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
     counters_.add(ORR_CTR_LINK_RX_BYTES, wire_bytes_of(message));
@@ -151,7 +151,7 @@ void Receiver::execute(const Message& message, bool deny) {
         return;
     }
     std::uint8_t* at = vram_.at(message.offset, bytes);
-    if (at == nullptr || deny) return refuse(message, kDenied, true);
+    if (at == nullptr) return refuse(message, kDenied, true);
     const Wish wish{.node = message.source,
                     .rights = rights_for(message.op),
                     .key = message.key,
@@ -202,8 +202,8 @@ void Receiver::give_owed() {
         poke_(owed_.front());
 }
 
-void Receiver::consume(const Message& message, bool deny) {
-    execute(message, deny);
+void Receiver::consume(const Message& message) {
+    execute(message);
     near_.take(message);
 }
 
@@ -257,14 +257,13 @@ std::expected<bool, std::string> Receiver::pump() {
     }
 }
 
-std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index, Answerless how) {
+std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
     hurrying_ = true;
     std::expected<bool, std::string> done = true;
     // All of this has come already, so it has room at once. More is work without end, all in one call.
     const std::uint64_t began = near_.payload_end();
     while (near_.taken() != index && done && *done) {
         const auto next = near_.look_at(index);
-        const bool answerless = next && wants_answer(*next) && !answers_.room(*next);
         if (!next)
             done = std::unexpected(next.error());
         else if (has_payload(next->op) && next->payload_end - began > kPayloadBytes)
@@ -272,17 +271,15 @@ std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index, Answ
                 fmt::format("messages say more payload than there is room for (message {})", near_.taken()));
         else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)
             done = false;
-        else if (answerless && how == Answerless::kStop)
-            done = false;
         else
-            consume(*next, answerless);
+            consume(*next);
     }
     hurrying_ = false;
     return done;
 }
 
 std::expected<bool, std::string> Receiver::hurry() {
-    return hurry_until(near_.produced(), Answerless::kDeny);
+    return hurry_until(near_.produced());
 }
 
 std::expected<bool, std::string> Receiver::hurry_to(std::uint64_t offset) {
@@ -300,7 +297,7 @@ std::expected<bool, std::string> Receiver::hurry_to(std::uint64_t offset) {
     }
     const auto last = on_the_way_.find(offset);
     if (last == on_the_way_.end() || last->second <= near_.taken()) return true;
-    return hurry_until(last->second, Answerless::kStop);
+    return hurry_until(last->second);
 }
 
 }  // namespace orrery::emu::link

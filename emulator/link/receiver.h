@@ -29,8 +29,8 @@ class Receiver {
     using Barrier = std::function<Status(const Message&)>;
     using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
     // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a
-    // read or atomic is carried out. `give`: data and value as the operation has them; a refused write is
-    // only told if there is room.
+    // read or atomic is carried out, but in a hurry. `give`: data and value as the operation has them; a
+    // refused write is only told if there is room, and an answer without waits for some.
     struct Answers {
         std::function<bool(const Message& request)> room;
         std::function<void(const Message& request, Status status, std::span<const std::uint8_t> data,
@@ -73,7 +73,6 @@ class Receiver {
     std::expected<void, std::string> look();
     // Executes what has been sent by now, before its time if need be; or only up to the last signal of the
     // semaphore at `offset`. Pokes without room are owed. False: not all, for too many are owed.
-    // An answer without room is then "denied" in hurry(), for a grant goes, and too much in hurry_to().
     std::expected<bool, std::string> hurry();
     std::expected<bool, std::string> hurry_to(std::uint64_t offset);
     // Pokes of messages that were executed in a hurry, and had to wait. They outlive the inbox.
@@ -103,15 +102,14 @@ class Receiver {
     static constexpr std::size_t kMaxOwed = std::size_t{4} * kRingEntries;
 
   private:
-    enum class Answerless : std::uint8_t { kDeny, kStop };
-    std::expected<bool, std::string> hurry_until(std::uint64_t index, Answerless how);
-    void consume(const Message& message, bool deny = false);
+    std::expected<bool, std::string> hurry_until(std::uint64_t index);
+    void consume(const Message& message);
     void poke(std::uint64_t offset);
     void take_note(const Message& message);
     static bool wants_answer(const Message& message) {
         return message.op == kOpRead || message.op == kOpAtomic;
     }
-    void execute(const Message& message, bool deny);
+    void execute(const Message& message);
     void refuse(const Message& message, Status status, bool tell);
     void carry_out(const Message& message, std::uint8_t* at);
 

@@ -286,6 +286,52 @@ TEST(Requests, AClearedGrantIsClearAtOnce) {
     }
 }
 
+// Whoever frees something on the owner hurries what others have asked for. What has no room for its answer
+// gets it later, and is not denied for a grant by which it does not go.
+TEST(Requests, AnotherGrantThatGoesIsNobodysFault) {
+    constexpr std::uint64_t kBytes = PeerPort::kMostRead;
+    Net net(2, false);
+    ASSERT_TRUE(net.up());
+    LinkPort& owner = *net[1].ports[0];
+    ASSERT_TRUE(owner.set_grant(0, 0, kBytes, 1, {.rights = kAllRights}));
+    ASSERT_TRUE(owner.set_grant(1, 1 << 20, 4096, 1, {.rights = kAllRights}));
+    Ears ears;
+    std::vector<std::vector<std::byte>> got(200, std::vector<std::byte>(kBytes));
+    const auto fill = [&](int with) { std::memset(net[1].vram.data(), with, kBytes); };
+    fill(5);
+    for (std::size_t i = 0; i + 2 < got.size(); ++i)
+        ASSERT_NE(read(net[0], 2, 0, got[i], ears).tag, 0u);
+    ASSERT_NE(atomic(net[0], 2, 1 << 20, {.function = ORR_ATOMIC_ADD, .bytes = 8, .operand = 1}, ears).tag,
+              0u);
+    // Only the owner looks at the link, so its answers fill it.
+    const auto owner_runs = [&] {
+        for (unsigned i = 0; i < 2000; ++i) {
+            owner.poll();
+            net[1].events.run_next(kNever - 1);
+        }
+    };
+    owner_runs();
+    ASSERT_LT(net[1].ports[0]->counts().tx_messages.get(), got.size() - 2);
+    ASSERT_TRUE(owner.clear_grant(1));
+    // All of it was carried out before the grant went; what comes now is judged without.
+    fill(6);
+    EXPECT_EQ(net[1].vram.data()[1 << 20], 1);
+    net.run();
+    EXPECT_EQ(ears.calls, got.size() - 1);
+    for (const auto& [tag, answer] : ears.answers)
+        EXPECT_EQ(answer.fault, ORR_FAULT_NONE);
+    EXPECT_TRUE(std::ranges::is_sorted(ears.order)) << "in the order of the requests";
+    for (std::size_t i = 0; i + 2 < got.size(); ++i)
+        ASSERT_EQ(got[i].back(), std::byte{5}) << i;
+    EXPECT_EQ(net.sum(ORR_CTR_LINK_DENIED), 0u);
+    // Nothing is left behind.
+    ears = {};
+    ASSERT_NE(read(net[0], 2, 0, got[0], ears).tag, 0u);
+    net.run();
+    EXPECT_EQ(ears.calls, 1u);
+    EXPECT_EQ(got[0][0], std::byte{6});
+}
+
 TEST(Requests, ALinkThatGoesDownEndsThem) {
     Net net(3, false);
     ASSERT_TRUE(net.up());
