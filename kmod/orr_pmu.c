@@ -186,7 +186,7 @@ static ssize_t orr_pmu_event_show(struct device *dev, struct device_attribute *a
 
 #define ORR_PMU_EVENT(number_, NAME, name_, ...) \
 	[ORR_CTR_##NAME] = { .number = (number_), .name = (name_) },
-#define ORR_PMU_UNIT(number_, NAME, name_, unit_) \
+#define ORR_PMU_UNIT(number_, NAME, name_, unit_, ...) \
 	[ORR_CTR_##NAME] = { .number = (number_), .name = name_ ".unit", .unit = (unit_) },
 
 static struct orr_pmu_attribute orr_pmu_files[2][ORR_COUNTER_COUNT] = {

@@ -70,8 +70,8 @@ class LoneCard {
     void take_arrivals();
 
     // --- what it shows ---
-    bool halted() const;                           // the control core has
-    std::uint64_t counter(unsigned number) const;  // orrery/hw/counters.h
+    bool halted() const;                    // the control core has
+    std::vector<std::uint64_t> counters();  // orrery/hw/counters.h, all of this moment
     // Every word that the firmware writes to the trace port.
     void on_trace(std::function<void(std::uint64_t word, ModelTime now)> listener);
     // All that it complained about so far, a line each.

@@ -90,6 +90,8 @@ class Card final : private SocEffects {
     Vram& vram() { return vram_; }                  // size, descriptor and bytes
     Doorbells& doorbells() { return *doorbells_; }  // fd() and kick()
     Counters& counters() { return counters_; }
+    // All of one moment, with what is under way counted up to now; card thread.
+    std::array<std::uint64_t, ORR_COUNTER_COUNT> snapshot();
     Errors& errors() { return errors_; }
     RegisterFile& registers() { return file_; }
     NoteRing& notes() { return notes_; }
@@ -186,6 +188,7 @@ class Card final : private SocEffects {
     void grant(const Command& command);
     void barrier(const Command& command);
     void multicast(const Command& command);
+    void snapshot(const Command& command);
     bool poll_links();
     void publish_reach(unsigned port);
     std::expected<void, std::string> build_lockstep();

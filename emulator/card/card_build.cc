@@ -53,7 +53,7 @@ Card::Card(CardConfig config, Vram vram)
                .pcie_bytes_per_second = config_.sku.copy_host_bytes_per_s,
                .vram_latency_ps = config_.sku.memory_latency_ps,
                .pcie_latency_ps = config_.sku.memory_host_latency_ps}) {
-    memory_.vram().count_in(counters_, ORR_CTR_VRAM_BYTES);
+    memory_.count_in(counters_);
 }
 
 Card::~Card() {
@@ -157,7 +157,8 @@ std::expected<void, std::string> Card::build() {
         };
         hooks.arrived = [this](std::uint64_t offset, std::uint64_t bytes) {
             if (checked_memory_ != nullptr) checked_memory_->wrote(offset, bytes);
-            memory_.vram().reserve(events_.now(), lines_of(offset, bytes) * kMemoryLine);
+            memory_.vram(ORR_CTR_VRAM_LINK_BYTES)
+                .reserve(events_.now(), lines_of(offset, bytes) * kMemoryLine);
         };
         hooks.comes_here = [this, port](std::uint32_t node) { return peers_.port_of(node) == port; };
         hooks.epoch_of = [this](std::uint32_t node) { return peers_.epoch_of(node); };

@@ -28,6 +28,7 @@ struct Command {
         kNote,        // number: port, note
         kBarrier,     // number: command word, a: member, b: release, c: word, d: key
         kMulticast,   // number: of the multicast, a: node, b: base
+        kSnapshot,    // a: bus address | tag
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

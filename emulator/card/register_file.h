@@ -59,6 +59,7 @@ struct RegisterFile {
     std::atomic<std::uint32_t> multicasts_done{0};
     std::atomic<std::uint32_t> notes_sent{0};
     std::atomic<std::uint32_t> note_fault{ORR_FAULT_NONE};
+    std::atomic<std::uint32_t> snapshot_done{0};
     std::array<std::atomic<std::uint32_t>, ORR_NODES> routes{};  // as ORR_R_ROUTE shows them
 };
 

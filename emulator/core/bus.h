@@ -50,10 +50,18 @@ struct MemoryCounts {
 };
 struct AccessCounts {
     MemoryCounts vram, host;
+    std::uint64_t waited = 0;  // cycles for the answers to loads and atomics that are not in rows
+    // Translations that were needed, those of them that were not at hand, and entries that were read for
+    // these.
+    std::uint64_t lookups = 0, missed = 0, walked = 0;
     MemoryCounts& of(PagePlace place) { return place == PagePlace::kHost ? host : vram; }
     AccessCounts& operator+=(const AccessCounts& other) {
         vram += other.vram;
         host += other.host;
+        waited += other.waited;
+        lookups += other.lookups;
+        missed += other.missed;
+        walked += other.walked;
         return *this;
     }
     bool operator==(const AccessCounts&) const = default;

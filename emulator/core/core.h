@@ -18,6 +18,7 @@
 #include "emulator/core/op.h"
 #include "emulator/core/overlay.h"
 #include "emulator/core/vector/file.h"
+#include "emulator/core/work_counts.h"
 
 namespace orrery::emu {
 
@@ -202,6 +203,7 @@ struct Core {
     Overlay* overlay = nullptr;         // this hart computes ahead of its time
     const Overlay* pages_of = nullptr;  // what `pages` hold is right with this one
 
+    WorkCounts work_counts;
     Meter meter;
     bool gathers = false;           // the loads of a vector instruction are asked for together
     std::uint64_t memory_wait = 0;  // cycles that slow paths have counted, and nobody has charged yet

@@ -58,6 +58,10 @@ bool fp_off(const Core* core) {
 void make_dirty(Core* core) {
     core->mstatus |= kMstatusFs;
 }
+template <class F>
+void count_flops(Core* core, std::uint64_t flops) {
+    core->work_counts.flops[sizeof(typename F::Soft::Bits) / 4] += flops;
+}
 
 constexpr unsigned kDynamic = 7;
 unsigned rounding_mode(const Core* core, unsigned field) {
@@ -168,6 +172,7 @@ ORR_COLD Next arithmetic_soft(Core* core, Op* op, std::int64_t left) {
         F::get(core, op->rs1), F::get(core, op->rs2), static_cast<soft::Mode>(mode), core->fflags);
     F::put(core, op->rd, result);
     make_dirty(core);
+    count_flops<F>(core, 1);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
@@ -181,6 +186,7 @@ Next op_arithmetic(Core* core, Op* op, std::int64_t left) {
         if (ORR_LIKELY(!soft::is_nan<typename F::Soft>(result))) {
             F::put(core, op->rd, result);
             make_dirty(core);
+            count_flops<F>(core, 1);
             op += kLength;
             ORR_NEXT(core, op, left);
         }
@@ -210,6 +216,7 @@ ORR_COLD Next fused_soft(Core* core, Op* op, std::int64_t left) {
     F::put(core, op->rd,
            soft::fma<typename F::Soft>(in.a, in.b, in.c, static_cast<soft::Mode>(mode), core->fflags));
     make_dirty(core);
+    count_flops<F>(core, 2);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
@@ -224,6 +231,7 @@ Next op_fused(Core* core, Op* op, std::int64_t left) {
         if (ORR_LIKELY(!soft::is_nan<typename F::Soft>(result))) {
             F::put(core, op->rd, result);
             make_dirty(core);
+            count_flops<F>(core, 2);
             op += kLength;
             ORR_NEXT(core, op, left);
         }
@@ -260,6 +268,7 @@ Next op_pick(Core* core, Op* op, std::int64_t left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
     F::put(core, op->rd, kFunction(F::get(core, op->rs1), F::get(core, op->rs2), core->fflags));
     make_dirty(core);
+    if constexpr (kFunction == fmin<F> || kFunction == fmax<F>) count_flops<F>(core, 1);
     op += kLength;
     ORR_NEXT(core, op, left);
 }

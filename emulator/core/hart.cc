@@ -350,9 +350,14 @@ AccessCounts Hart::take_counts() {
     return impl_->core.meter.take();
 }
 
+WorkCounts Hart::take_work() {
+    return std::exchange(impl_->core.work_counts, {});
+}
+
 void Hart::forget_lines(std::uint32_t space) {
     impl_->core.meter.start_cold(space);
     impl_->core.memory_wait = 0;
+    impl_->core.work_counts = {};
 }
 
 void Hart::follow(const Invalidations& all) {

@@ -14,6 +14,7 @@
 #include "emulator/api/hart_state.h"
 #include "emulator/core/bus.h"
 #include "emulator/core/vector/simd.h"
+#include "emulator/core/work_counts.h"
 
 namespace orrery::emu {
 
@@ -182,6 +183,8 @@ class Hart {
     // What accesses to memory in common have asked for since the last call; see Config::memory. The cache in
     // front of it is empty after forget_lines(), and addresses are those of address space `space`.
     AccessCounts take_counts();
+    // What vector and floating point instructions did since the last call; nothing after forget_lines().
+    WorkCounts take_work();
     // They have come to one of the limits of MemoryCosts, and run() ends at once.
     bool full() const;
     void forget_lines(std::uint32_t space = 0);

@@ -78,7 +78,7 @@ class Meter {
     // These give the cycles that the hart waits. The access is inside of one line.
     std::uint64_t load(std::uint64_t va, unsigned size, PagePlace place, bool huge = false) {
         if (!bring(va, size, place)) return 0;
-        return latency(place) + walk(va, huge) * costs_.vram_cycles;
+        return waits(latency(place) + walk(va, huge) * costs_.vram_cycles);
     }
     void store(std::uint64_t va, unsigned size, PagePlace place, bool huge = false) {
         if (place == PagePlace::kOwn || has_written(va)) return;
@@ -104,12 +104,14 @@ class Meter {
         if (to_front(va)) *set_of(va) = 0;
         counts_.of(place).read += kLine / 2;
         counts_.of(place).written += kLine / 2;
-        return latency(place) + walk(va, huge) * costs_.vram_cycles;
+        return waits(latency(place) + walk(va, huge) * costs_.vram_cycles);
     }
     // Many bytes in a row, of one page, past the cache: their time is that of the bandwidth.
     void stream(std::uint64_t va, std::uint64_t bytes, PagePlace place, bool write, bool huge = false) {
         if (place == PagePlace::kOwn || bytes == 0) return;
         const std::uint64_t walked = walk(va, huge) * kLine;
+        // One for each page, however many of them the host takes at once.
+        counts_.lookups += (va % kPage + bytes - 1) / kPage;
         MemoryCounts& counts = counts_.of(place);
         (write ? counts.written : counts.read) += bytes;
         if (write) return;
@@ -124,6 +126,7 @@ class Meter {
     }
 
   private:
+    static constexpr std::uint64_t kPage = 4096;
     // In a tag. kPartly: only the bytes in bytes_ are there. ...Before: before come_by_again().
     static constexpr std::uint64_t kWritten = 1, kWrittenBefore = 2, kPartly = 4, kLoadedBefore = 8;
     static constexpr unsigned kFlagBits = 4;
@@ -203,7 +206,14 @@ class Meter {
     std::uint64_t walk(std::uint64_t va, bool huge) {
         const std::uint64_t lines = tlb_.use(space_, va, huge);
         counts_.vram.read += lines * kLine;
+        ++counts_.lookups;
+        counts_.missed += lines != 0 ? 1 : 0;
+        counts_.walked += lines;
         return lines;
+    }
+    std::uint64_t waits(std::uint64_t cycles) {
+        counts_.waited += cycles;
+        return cycles;
     }
     std::uint64_t latency(PagePlace place) const {
         return place == PagePlace::kHost ? costs_.host_cycles : costs_.vram_cycles;

@@ -20,6 +20,7 @@ struct Hart::Snapshot::Parts {
     bool waiting;
     std::uint64_t memory_wait;
     Meter meter;
+    WorkCounts work_counts;
 
     // Of the vector file.
     std::uint8_t v[kVectorRegisters * kMaxVlenBytes];
@@ -64,6 +65,7 @@ void copy_scalars(To& to, const From& from) {
     to.waiting = from.waiting;
     to.memory_wait = from.memory_wait;
     to.meter = from.meter;
+    to.work_counts = from.work_counts;
 }
 
 template <class To, class From>

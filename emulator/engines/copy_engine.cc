@@ -114,7 +114,7 @@ void CopyEngine::fetch_descriptor(ModelTime now) {
     if (!fetched) return end(ORR_DONE_FAULT, fetched.error().code, fetched.error().va);
     const MemoryConfig& memory = context_.memory.config();
     const ModelTime read = fetched->traffic.from_host != 0 ? memory.pcie_latency_ps : memory.vram_latency_ps;
-    free_ = later(context_.memory.reserve(now, fetched->traffic),
+    free_ = later(context_.memory.reserve(now, fetched->traffic, ORR_CTR_VRAM_COPY_BYTES),
                   later(read, fetched->walked * memory.vram_latency_ps));
     if (!accept(fetched->descriptor)) return end(ORR_DONE_BAD_DESC, 0, 0);
     if (const auto bad = wraps()) return end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
@@ -153,7 +153,8 @@ bool CopyEngine::preempt(Preempt mode, std::uint64_t save) {
     area->invalidate();
     save_ = save;
     // When what is on its way through the engine has come, and the save is there.
-    arrived_ = std::max(arrived_, context_.memory.vram().reserve(context_.events.now(), kSavePage));
+    arrived_ = std::max(
+        arrived_, context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(context_.events.now(), kSavePage));
     end(ORR_DONE_PREEMPTED, 0, kSavePage);
     return true;
 }
@@ -201,7 +202,7 @@ bool CopyEngine::resume(std::uint64_t save, std::uint32_t tag) {
         end(ORR_DONE_BAD_DESC, 0, 0);
         return true;
     }
-    free_ = later(context_.memory.vram().reserve(now, kSavePage), rates_.setup_ps);
+    free_ = later(context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, kSavePage), rates_.setup_ps);
     context_.events.schedule(event_, free_);
     return true;
 }
@@ -219,6 +220,7 @@ ModelTime CopyEngine::used() const {
 
 void CopyEngine::reset() {
     join();
+    context_.counters.add(ORR_CTR_COPY_BUSY_PS, used());
     leave_link();
     drop_asked();
     context_.events.cancel(event_);
@@ -343,10 +345,11 @@ void CopyEngine::charge_list(Chunk& chunk, std::uint64_t va, bool in_host, bool 
     const std::uint64_t entries = std::min<std::uint64_t>(in_page, job_.entries - entry_);
     const std::uint64_t bytes = lines_of(va, entries * sizeof(orr_copy_entry)) * kMemoryLine;
     MemorySystem& memory = context_.memory;
-    Resource& way = in_host ? memory.from_host() : memory.vram();
+    Resource& way = in_host ? memory.from_host() : memory.vram(ORR_CTR_VRAM_COPY_BYTES);
     free_ = std::max(free_, way.reserve(chunk.began, bytes));
     if (const std::uint64_t walked = walks(va, 1, huge); walked != 0)
-        free_ = std::max(free_, memory.vram().reserve(chunk.began, walked * kMemoryLine));
+        free_ =
+            std::max(free_, memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(chunk.began, walked * kMemoryLine));
     chunk.alone = later(chunk.alone, duration_ps(bytes, way.bytes_per_second()));
     chunk.occupied += bytes;
     fetched_ = entry_ + static_cast<std::uint32_t>(entries);
@@ -428,7 +431,7 @@ bool CopyEngine::waits_for_walks(ModelTime now) {
     const std::uint64_t dst = walks(dst_va(), 1, dst_.where.huge);
     if (src + dst == 0) return false;
     MemorySystem& memory = context_.memory;
-    const ModelTime through = memory.vram().reserve(now, (src + dst) * kMemoryLine);
+    const ModelTime through = memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, (src + dst) * kMemoryLine);
     free_ = std::max({free_, through, later(now, std::max(src, dst) * memory.config().vram_latency_ps)});
     return true;
 }
@@ -453,8 +456,8 @@ void CopyEngine::charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffi
                                       duration_ps(on_host, memory.from_host().bytes_per_second())});
     chunk.alone = later(chunk.alone, alone);
     chunk.occupied += std::max({bytes, traffic.vram, on_host});
-    free_ =
-        std::max({free_, engine_.reserve(chunk.began, bytes, least), memory.reserve(chunk.began, traffic)});
+    free_ = std::max({free_, engine_.reserve(chunk.began, bytes, least),
+                      memory.reserve(chunk.began, traffic, ORR_CTR_VRAM_COPY_BYTES)});
     ++pieces_;
 }
 

@@ -78,7 +78,8 @@ CopyEngine::Sent CopyEngine::ask_one(ModelTime at) {
         if (!found) return blocked(found.error().code, found.error().va);
         ask_ = {*found, 0};
         if (found->target == ORR_TARGET_PEER)
-            context_.memory.vram().reserve(at, walks(va, found->bytes, found->huge) * kMemoryLine);
+            context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES)
+                .reserve(at, walks(va, found->bytes, found->huge) * kMemoryLine);
     }
     // What follows is this card's own, and is read when the copy gets there.
     if (ask_.where.target != ORR_TARGET_PEER) return Sent::kNot;

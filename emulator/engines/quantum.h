@@ -8,6 +8,7 @@
 #include <orrery/hw/engine.h>
 
 #include "emulator/core/bus.h"
+#include "emulator/core/work_counts.h"
 #include "emulator/time/event_queue.h"
 
 namespace orrery::emu {
@@ -25,6 +26,9 @@ struct Quantum {
     std::uint64_t instructions = 0;
     std::uint64_t items = 0;     // finished
     AccessCounts accesses = {};  // what it asked of memory; waits for single loads are among the cycles
+    WorkCounts counts = {};
+    std::uint64_t launch = 0;    // of `cycles`: starts of items
+    std::uint64_t barriers = 0;  // items that came to one
     // Its accesses have come to a piece of what memory lets through, before its cycles were done: what
     // follows goes on where it stops, without a wait for its last answer.
     bool full = false;

@@ -266,6 +266,7 @@ bool VectorCore::wait_at_barrier(Quantum& quantum) {
     const std::uint64_t behind = hart_.pc() + kEcallBytes;
     ++quantum.cycles;
     ++quantum.instructions;
+    ++quantum.barriers;
     hart_.advance_cycles(1);
     if (items == 1) {
         hart_.set_pc(behind);
@@ -316,7 +317,10 @@ bool VectorCore::compute(Quantum& quantum) {
     bool whole = execute(quantum);
     stood_cycles_ = quantum.cycles;
     if (debug_.debugger != nullptr && debug_holds(quantum)) whole = false;
-    if (whole) quantum.accesses += hart_.take_counts();
+    if (whole) {
+        quantum.accesses += hart_.take_counts();
+        quantum.counts += hart_.take_work();
+    }
     quantum.lookups += lookups_;
     quantum.work += hart_.spent();
     return whole;
@@ -332,6 +336,7 @@ bool VectorCore::execute(Quantum& quantum) {
         if (!in_item_) {
             begin_item();
             quantum.cycles += item_cycles_;
+            quantum.launch += item_cycles_;
             if (quantum.cycles >= quantum.budget) break;
         }
         began_cycles_ = quantum.cycles;

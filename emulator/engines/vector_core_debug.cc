@@ -63,6 +63,9 @@ void VectorCore::take_steps(Quantum& quantum) {
     quantum.instructions += ahead_.instructions;
     quantum.items += ahead_.items;
     quantum.accesses += ahead_.accesses;
+    quantum.counts += ahead_.counts;
+    quantum.launch += ahead_.launch;
+    quantum.barriers += ahead_.barriers;
     ahead_ = {};
 }
 

@@ -1,6 +1,7 @@
 // The life of a dispatch on a port of the vector unit: launch, groups on cores, preemption, resume, end.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "emulator/engines/vector_unit_impl.h"
 #include "emulator/time/rate.h"
@@ -38,7 +39,7 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     lookups_ = work_ = cycles_ = 0;
     short_groups_ = 0;
     in_order_ = true;
-    told_ = false;
+    told_ = queued_ = false;
     account_ = {};
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
 }
@@ -50,6 +51,7 @@ bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint3
     static_assert(sizeof descriptor == sizeof launch_.desc);
     std::memcpy(&launch_.desc, descriptor.data(), sizeof launch_.desc);
     unit_.context.counters.add(ORR_CTR_VECTOR_JOBS);
+    queued_ = true;
     if (!work_of(descriptor)) {
         end(ORR_DONE_BAD_DESC, 0, 0, now);
     } else {
@@ -259,6 +261,8 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
         if (guessed) ++(right ? account_.right_guesses : account_.wrong_guesses);
         if (!right) core.core.take(launch_, group, place);
     }
+    if (std::exchange(queued_, false))
+        unit_.context.counters.add(ORR_CTR_VECTOR_QUEUED_PS, now - completion_.start_ps);
     core.port = this;
     core.turn = ++unit_.turns;
     cores_.add(core.number);
@@ -274,7 +278,6 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
         core.phase = Core::Phase::kStopped;
         core.stopped = {.status = ORR_DONE_FAULT, .fault = ORR_FAULT_PEER_DOWN, .other = core.core.pc()};
     }
-    core.asked = kNever;
     // What was in flight for a group that was aborted holds nobody up.
     core.vram_reads.reset();
     core.host_reads.reset();
@@ -377,7 +380,7 @@ void VectorUnit::Impl::Port::finish_save(ModelTime now) {
 
 // A piece at a time, so that others get their share.
 void VectorUnit::Impl::Port::go_on_saving(ModelTime now) {
-    Resource& vram = unit_.context.memory.vram();
+    Resource& vram = unit_.context.memory.vram(ORR_CTR_VRAM_VECTOR_BYTES);
     const std::uint64_t piece = std::min(unsaved_, vram.piece());
     const ModelTime through = vram.reserve(now, piece);
     unsaved_ -= piece;
@@ -420,7 +423,7 @@ bool VectorUnit::Impl::Port::resume(std::uint64_t save, std::uint32_t tag) {
         return true;
     }
     if (unit_.config.check != 0) check(unit_.unpark(launch_, *number));
-    const ModelTime read = unit_.context.memory.vram().reserve(now, kSavePage);
+    const ModelTime read = unit_.context.memory.vram(ORR_CTR_VRAM_VECTOR_BYTES).reserve(now, kSavePage);
     unit_.context.events.schedule(event_, later(read, unit_.config.launch_ps));
     return true;
 }

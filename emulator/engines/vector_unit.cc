@@ -167,7 +167,7 @@ void VectorUnit::Impl::carry(Core& core, std::uint64_t bytes, ModelTime after, M
 
 // A piece at a time, so that others get their share.
 void VectorUnit::Impl::carry_on(Core& core, ModelTime now) {
-    Resource& vram = context.memory.vram();
+    Resource& vram = context.memory.vram(ORR_CTR_VRAM_VECTOR_BYTES);
     const std::uint64_t piece = std::min(core.carried, vram.piece());
     const ModelTime through = vram.reserve(now, piece);
     core.carried -= piece;
@@ -180,7 +180,7 @@ MemoryCosts VectorUnit::Impl::memory_costs() const {
         __extension__ using Wide = unsigned __int128;
         return static_cast<std::uint64_t>((Wide{latency} * config.hz + kPsPerSecond - 1) / kPsPerSecond);
     };
-    MemorySystem& memory = context.memory;
+    const MemorySystem& memory = context.memory;
     const ModelTime vram = memory.config().vram_latency_ps, host = memory.config().pcie_latency_ps;
     return {.l1_bytes = config.l1_bytes,
             .vram_cycles = cycles(vram),
@@ -215,7 +215,10 @@ void VectorUnit::Impl::price(Core& core, const Quantum& did, ModelTime now) {
     core.owed = {.vram = accesses.vram.read + accesses.vram.written,
                  .from_host = accesses.host.read,
                  .to_host = accesses.host.written};
-    context.counters.add(ORR_CTR_VECTOR_BUSY_PS, core.computed - now);
+    core.busy = {.since = now,
+                 .computed = later(now, duration_ps(did.cycles, config.hz)),
+                 .latency = duration_ps(accesses.waited, config.hz),
+                 .launch = duration_ps(did.launch, config.hz)};
     if (!core.owed.any()) return context.events.schedule(core.event, core.computed);
     move_owed(core, now);
 }
@@ -226,16 +229,16 @@ void VectorUnit::Impl::move_owed(Core& core, ModelTime now) {
     const Traffic piece{.vram = std::min(core.owed.vram, memory.vram().piece()),
                         .from_host = std::min(core.owed.from_host, memory.from_host().piece()),
                         .to_host = std::min(core.owed.to_host, memory.to_host().piece())};
-    const ModelTime through = memory.reserve(now, piece);
+    const ModelTime through = memory.reserve(now, piece, ORR_CTR_VRAM_VECTOR_BYTES);
     core.owed -= piece;
     if (core.owed.any()) return context.events.schedule(core.event, through);
-    if (through > core.computed) context.counters.add(ORR_CTR_VECTOR_BUSY_PS, through - core.computed);
     context.events.schedule(core.event, std::max(through, core.computed));
 }
 
 void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     if (core.carried != 0) return carry_on(core, now);
     if (core.owed.any()) return move_owed(core, now);
+    count_busy(core, now);
     Port& port = *core.port;
     if ((!core.peers.idle() || core.asked != kNever) && !ask_peers(core, now)) return;
     if (core.phase == Core::Phase::kStopped) {
@@ -290,8 +293,28 @@ bool VectorUnit::Impl::ask_peers(Core& core, ModelTime now) {
             return false;
         }
     }
-    if (waited) context.counters.add(ORR_CTR_VECTOR_BUSY_PS, now - std::exchange(core.asked, kNever));
+    count_asked(core, now);
     return true;
+}
+
+// What of the quantum's time has passed.
+void VectorUnit::Impl::count_busy(Core& core, ModelTime now) {
+    const Core::Busy busy = std::exchange(core.busy, {});
+    if (busy.since == kNever) return;
+    const ModelTime passed = now - busy.since;
+    context.counters.add(ORR_CTR_VECTOR_BUSY_PS, passed);
+    if (now > busy.computed) context.counters.add(ORR_CTR_VECTOR_BANDWIDTH_PS, now - busy.computed);
+    // One that was cut off has not waited for more than there was of it.
+    const ModelTime latency = std::min(busy.latency, passed);
+    context.counters.add(ORR_CTR_VECTOR_LATENCY_PS, latency);
+    context.counters.add(ORR_CTR_VECTOR_LAUNCH_PS, std::min(busy.launch, passed - latency));
+}
+
+void VectorUnit::Impl::count_asked(Core& core, ModelTime now) {
+    if (core.asked == kNever) return;
+    const ModelTime waited = now - std::exchange(core.asked, kNever);
+    context.counters.add(ORR_CTR_VECTOR_BUSY_PS, waited);
+    context.counters.add(ORR_CTR_VECTOR_LINK_PS, waited);
 }
 
 bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
@@ -369,6 +392,17 @@ void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     core.port->computed(did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
+    context.counters.add(ORR_CTR_VECTOR_BARRIERS, did.barriers);
+    for (std::uint32_t i = 0; i < kVectorClasses; ++i)
+        context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_SIMD_INT + i),
+                             did.counts.instructions[i]);
+    context.counters.add(ORR_CTR_VECTOR_LANES_ACTIVE, did.counts.active);
+    context.counters.add(ORR_CTR_VECTOR_LANES, did.counts.lanes);
+    for (std::uint32_t i = 0; i < did.counts.flops.size(); ++i)
+        context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_FLOPS_F16 + i), did.counts.flops[i]);
+    context.counters.add(ORR_CTR_VECTOR_TLB_LOOKUPS, did.accesses.lookups);
+    context.counters.add(ORR_CTR_VECTOR_TLB_MISSES, did.accesses.missed);
+    context.counters.add(ORR_CTR_VECTOR_TLB_WALKED, did.accesses.walked);
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;
     if (did.end == Quantum::End::kStopped) {
         core.phase = Core::Phase::kStopped;
@@ -382,9 +416,11 @@ void VectorUnit::Impl::take_cores_of(Port& port, ModelTime now) {
     settle();
     const CoreSet taken = port.cores();
     taken.for_each([&](std::uint32_t number) {
+        count_busy(cores[number], now);
+        count_asked(cores[number], now);
         cores[number].peers.forget();
         context.events.cancel(cores[number].event);
-        context.memory.reserve(now, std::exchange(cores[number].owed, {}));
+        context.memory.reserve(now, std::exchange(cores[number].owed, {}), ORR_CTR_VRAM_VECTOR_BYTES);
         release(cores[number], now);
     });
 }
@@ -497,6 +533,23 @@ const VectorConfig& VectorUnit::config() const {
 
 void VectorUnit::settle() {
     impl_->settle();
+}
+
+ModelTime VectorUnit::busy_now() const {
+    const ModelTime now = impl_->context.events.now();
+    ModelTime busy = 0;
+    for (const Impl::Core& core : impl_->cores) {
+        if (core.busy.since != kNever) busy += now - core.busy.since;
+        if (core.asked != kNever) busy += now - core.asked;
+    }
+    return busy;
+}
+ModelTime VectorUnit::waits_now() const {
+    const ModelTime now = impl_->context.events.now();
+    ModelTime waits = 0;
+    for (const Impl::Core& core : impl_->cores)
+        if (core.asked != kNever) waits += now - core.asked;
+    return waits;
 }
 
 void VectorUnit::join() {

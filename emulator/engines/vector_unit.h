@@ -64,6 +64,9 @@ class VectorUnit {
 
     // No thread holds a host pointer, and what has not been played yet has not begun: before the MMU changes.
     void settle();
+    // What of the cores' time up to now is in no counter yet, and of that waits for other cards.
+    ModelTime busy_now() const;
+    ModelTime waits_now() const;
     // What groups have done stands in memory: before anything but their own events looks at it.
     void join();
 

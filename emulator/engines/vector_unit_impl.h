@@ -58,6 +58,11 @@ class VectorUnit::Impl {
         PeerAccess peers;
         // Since when it waits for these.
         ModelTime asked = kNever;
+        // The quantum whose time passes: since when, when its cycles are over, and its waits among them.
+        struct Busy {
+            ModelTime since = kNever, computed = 0, latency = 0, launch = 0;
+        };
+        Busy busy;
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
         std::optional<Quantum> open;  // that is being computed
@@ -182,6 +187,8 @@ class VectorUnit::Impl {
     // What a core asks for before it looks whether its group is to be saved.
     std::uint64_t most_bytes(const Resource& way, ModelTime latency) const;
     void move_owed(Core& core, ModelTime now);
+    void count_busy(Core& core, ModelTime now);
+    void count_asked(Core& core, ModelTime now);
 
     std::array<Kernel, 64> in_order_{};
 };
@@ -306,6 +313,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     LaunchAccount account_;
     std::uint64_t lookups_ = 0, work_ = 0, cycles_ = 0;  // what it has cost the host, and the model
     bool told_ = false;
+    bool queued_ = false;  // it has come, and no core has had a group of it
 
     Preempt preempt_ = Preempt::kNo;
     std::uint64_t save_ = 0;   // VRAM offset of the area

@@ -153,6 +153,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
     switch (offset & ~std::uint64_t{3}) {
         case ORR_R_BARRIER_DONE:
         case ORR_R_MULTICAST_DONE:
+        case ORR_R_SNAPSHOT_DONE:
             return "all commands that were written are done";
         case ORR_R_RESET_COUNT:
             return "all resets that were written are done";
@@ -329,6 +330,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_MULTICAST_FAULT:
             value = file.multicast_fault.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_SNAPSHOT_DONE:
+            value = file.snapshot_done.load(std::memory_order_acquire);
             return true;
         case ORR_R_NOTE_SENT:
             value = file.notes_sent.load(std::memory_order_acquire);
@@ -623,6 +627,13 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
                         .a = multicast_.member,
                         .b = multicast_.base});
             return true;
+        case ORR_R_SNAPSHOT:
+            set_half(snapshot_, false, value);
+            return true;
+        case ORR_R_SNAPSHOT + 4:
+            set_half(snapshot_, true, value);
+            card_.post({.kind = Command::Kind::kSnapshot, .a = snapshot_});
+            return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;
             card_.notes().take();
@@ -721,6 +732,7 @@ void HostRegisters::clear() {
     boot_size_ = 0;
     barrier_ = {};
     multicast_ = {};
+    snapshot_ = 0;
     grants_ = {};
     note_ = {};
     card_.notes().clear();

@@ -73,6 +73,7 @@ class HostRegisters {
         std::uint64_t base = 0;
     };
     Multicast multicast_;
+    std::uint64_t snapshot_ = 0;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};
     std::array<std::uint32_t, ORR_NOTE_BYTES / 4> note_{};
 };

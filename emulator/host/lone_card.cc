@@ -168,8 +168,9 @@ bool LoneCard::halted() const {
     return impl_->card->core().state() == ControlCore::State::kHalted;
 }
 
-std::uint64_t LoneCard::counter(unsigned number) const {
-    return impl_->card->counters().get(number);
+std::vector<std::uint64_t> LoneCard::counters() {
+    const auto all = impl_->card->snapshot();
+    return {all.begin(), all.end()};
 }
 
 void LoneCard::on_trace(std::function<void(std::uint64_t word, ModelTime now)> listener) {

@@ -21,6 +21,7 @@ class Count {
 
 struct Counts {
     Count tx_messages, tx_bytes, rx_messages, rx_bytes;
+    Count waited_ps;   // that messages waited for those before them
     Count crc_errors;  // frames that came damaged
     Count retries;     // frames sent again
     Count retrains;    // without going down

@@ -97,6 +97,7 @@ ModelTime Line::send(Message& message, ModelTime begin, std::uint64_t bytes, Mod
         lost = damage(message, bytes);
         ++frame_;
     }
+    if (wire_.free_at() > begin) counts_.waited_ps.add(wire_.free_at() - begin);
     ModelTime sent = std::max({wire_.reserve(begin, bytes, min_message_ps_), soonest, last_sent_});
     if (lost != 0) {
         sent = later(sent, lost);

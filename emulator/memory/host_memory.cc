@@ -97,7 +97,11 @@ HostMemory::Span HostMemory::find_slow(std::uint64_t address, std::uint64_t byte
 }
 
 HostMemory::Span HostMemory::peek(std::uint64_t address, std::uint64_t bytes, bool write) const {
-    const HostRange* const found = faults_ == nullptr ? range_of(address) : nullptr;
+    return faults_ == nullptr ? look(address, bytes, write) : Span{};
+}
+
+HostMemory::Span HostMemory::look(std::uint64_t address, std::uint64_t bytes, bool write) const {
+    const HostRange* const found = range_of(address);
     return found == nullptr ? Span{} : span_of(*found, address, bytes, write);
 }
 

@@ -69,6 +69,9 @@ class HostMemory {
     // Nothing where faults may be ordered.
     Span peek(std::uint64_t address, std::uint64_t bytes, bool write) const;
 
+    // The same also there: no fault comes to it.
+    Span look(std::uint64_t address, std::uint64_t bytes, bool write) const;
+
     // Bus mastering: on at first.
     void set_enabled(bool enabled) { enabled_ = enabled; }
     // AtomicOps: allowed at first.

@@ -57,14 +57,24 @@ class MemorySystem {
           to_host_(config.pcie_bytes_per_second) {}
 
     const MemoryConfig& config() const { return config_; }
-    Resource& vram() { return vram_; }
+    // What goes through is counted from now on.
+    void count_in(Counters& counters) {
+        vram_.count_in(counters, ORR_CTR_VRAM_BYTES, ORR_CTR_VRAM_WAIT_PS);
+        from_host_.count_in(counters, ORR_CTR_PCIE_READ_BYTES, ORR_CTR_PCIE_WAIT_PS);
+        to_host_.count_in(counters, ORR_CTR_PCIE_WRITE_BYTES, ORR_CTR_PCIE_WAIT_PS);
+    }
+    const Resource& vram() const { return vram_; }
+    // To reserve some of it; `user`: ORR_CTR_VRAM_..._BYTES.
+    Resource& vram(orr_counter user) { return vram_.of(user); }
     Resource& from_host() { return from_host_; }
     Resource& to_host() { return to_host_; }
+    const Resource& from_host() const { return from_host_; }
+    const Resource& to_host() const { return to_host_; }
 
     // When all of it is through; see Resource::reserve().
-    ModelTime reserve(ModelTime now, const Traffic& traffic) {
+    ModelTime reserve(ModelTime now, const Traffic& traffic, orr_counter user) {
         ModelTime end = now;
-        if (traffic.vram != 0) end = std::max(end, vram_.reserve(now, traffic.vram));
+        if (traffic.vram != 0) end = std::max(end, vram(user).reserve(now, traffic.vram));
         if (traffic.from_host != 0) end = std::max(end, from_host_.reserve(now, traffic.from_host));
         if (traffic.to_host != 0) end = std::max(end, to_host_.reserve(now, traffic.to_host));
         return end;

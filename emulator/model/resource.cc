@@ -20,10 +20,11 @@ Resource::Moment Resource::after(Moment begin, std::uint64_t bytes) const {
 }
 
 ModelTime Resource::reserve(ModelTime now, std::uint64_t bytes, ModelTime least) {
-    count(bytes);
+    const ModelTime free = bulk_.rounded();
+    count(bytes, free > now ? free - now : 0);
     if (rate_ == 0 && least == 0) return now;
     // Who comes back when its last request is through goes on without a gap.
-    if (now > bulk_.rounded()) bulk_ = {now, 0};
+    if (now > free) bulk_ = {now, 0};
     const ModelTime soonest = later(bulk_.rounded(), least);
     if (rate_ != 0) bulk_ = after(bulk_, bytes);
     if (bulk_.rounded() < soonest) bulk_ = {soonest, 0};
@@ -31,8 +32,10 @@ ModelTime Resource::reserve(ModelTime now, std::uint64_t bytes, ModelTime least)
 }
 
 ModelTime Resource::slip_in(ModelTime now, std::uint64_t bytes) {
-    count(bytes);
-    if (rate_ == 0) return now;
+    if (rate_ == 0) {
+        count(bytes, 0);
+        return now;
+    }
     ModelTime begin = now;
     const bool busy = bulk_.rounded() > now;
     if (busy) {
@@ -40,6 +43,7 @@ ModelTime Resource::slip_in(ModelTime now, std::uint64_t bytes) {
         begin = std::min(bulk_.rounded(), turn);
     }
     if (begin > small_.rounded()) small_ = {begin, 0};
+    count(bytes, small_.rounded() - now);
     small_ = after(small_, bytes);
     if (busy) {
         bulk_ = after(bulk_, bytes);

@@ -20,10 +20,17 @@ class Resource {
         : rate_(bytes_per_second), piece_(piece_of(bytes_per_second)) {}
 
     std::uint64_t bytes_per_second() const { return rate_; }
-    // All bytes that go through from now on are added to it.
-    void count_in(Counters& counters, orr_counter counter) {
+    // All bytes that go through from now on are added to `bytes`, and to `waits` how long requests waited for
+    // those before them.
+    void count_in(Counters& counters, orr_counter bytes, orr_counter waits) {
         counters_ = &counters;
-        counter_ = counter;
+        bytes_ = bytes;
+        waits_ = waits;
+    }
+    // Who asks next: the bytes are also added to this counter.
+    Resource& of(orr_counter user) {
+        user_ = user;
+        return *this;
     }
 
     // The bytes go through behind all that was reserved before, and not before `now`; they take `least` if
@@ -37,6 +44,9 @@ class Resource {
     // reserved, and what is reserved later comes so much later. Small ones go one behind the other, and as
     // much of the others goes between two of them: together they take half at most.
     ModelTime slip_in(ModelTime now, std::uint64_t bytes);
+
+    // When all that was reserved is through.
+    ModelTime free_at() const { return bulk_.rounded(); }
 
     // Nothing goes through for this long, from the end of what has been reserved on.
     void hold(ModelTime time);
@@ -66,13 +76,16 @@ class Resource {
     Moment after(Moment begin, std::uint64_t bytes) const;
     static std::uint64_t piece_of(std::uint64_t rate);
 
-    void count(std::uint64_t bytes) {
-        if (counters_ != nullptr) counters_->add(counter_, bytes);
+    void count(std::uint64_t bytes, ModelTime waited) {
+        if (counters_ == nullptr) return;
+        counters_->add(bytes_, bytes);
+        if (user_ != ORR_COUNTER_COUNT) counters_->add(user_, bytes);
+        if (waited != 0) counters_->add(waits_, waited);
     }
 
     std::uint64_t rate_, piece_;
     Counters* counters_ = nullptr;
-    orr_counter counter_ = ORR_COUNTER_COUNT;
+    orr_counter bytes_ = ORR_COUNTER_COUNT, waits_ = ORR_COUNTER_COUNT, user_ = ORR_COUNTER_COUNT;
     Moment bulk_;         // the end of what has been reserved
     Moment small_;        // and of what has slipped in
     ModelTime turn_ = 0;  // when the next may slip in while others are busy

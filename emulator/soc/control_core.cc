@@ -46,6 +46,8 @@ void ControlCore::reset(unsigned note) {
         catch_up();
         recorder_->stop(hart_->state(), sram(), own_time(), note);
     }
+    // What it was in the middle of takes no more time.
+    counters_.take_back(ORR_CTR_CORE_BUSY_PS, busy_ahead());
     hart_->reset();
     events_.cancel(end_event_);
     events_.cancel(timer_event_);
@@ -99,6 +101,10 @@ ModelTime ControlCore::local_time() const {
 
 ModelTime ControlCore::own_time() const {
     return state_ == State::kReset ? events_.now() : std::max(events_.now(), clock_.time(hart_->steps()));
+}
+
+ModelTime ControlCore::busy_ahead() const {
+    return own_time() - events_.now();
 }
 
 void ControlCore::finish_at(ModelTime end) {

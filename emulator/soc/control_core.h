@@ -89,6 +89,8 @@ class ControlCore final : public Bus {
     void note(unsigned kind, std::initializer_list<std::uint64_t> fields) {
         if (recorder_ != nullptr) recorder_->note(kind, hart_->steps(), events_.now(), fields);
     }
+    // Of ORR_CTR_CORE_BUSY_PS: what has still to pass.
+    ModelTime busy_ahead() const;
     // Writes what has been recorded so far; not from inside an instruction.
     void flush_recording();
     void finish_recording();

@@ -34,6 +34,8 @@ constexpr Name kHost[] = {
     N(ORR_R_LINK_PORTS),
     N(ORR_R_DOORBELL_PAGES),
     N(ORR_R_COUNTERS),
+    N(ORR_R_SNAPSHOT),
+    N(ORR_R_SNAPSHOT_DONE),
     N(ORR_R_CORE_HZ),
     N(ORR_R_VECTOR_HZ),
     N(ORR_R_SKU_NAME),

@@ -114,7 +114,7 @@ void RingSlots::fetch(Packet& packet, const Slot& slot, std::uint64_t index) {
     counters_.add(ORR_CTR_SLOT_PACKETS);
     packet.address = found.address;
     packet.fault = found.fault;
-    Resource& way = found.host ? memory_.from_host() : memory_.vram();
+    Resource& way = found.host ? memory_.from_host() : memory_.vram(ORR_CTR_VRAM_CORE_BYTES);
     packet.ready = later(way.slip_in(events_.now(), kPacketBytes),
                          later(found.host ? sku_.host_load_ps : sku_.vram_load_ps, found.walk));
 }

@@ -99,7 +99,7 @@ unsigned Windows::walks(std::uint32_t asid, std::uint64_t va, bool huge) {
 
 ModelTime Windows::read_tables(unsigned entries) {
     if (entries == 0) return 0;
-    memory_.vram().slip_in(events_.now(), entries * kMemoryLine);
+    memory_.vram(ORR_CTR_VRAM_CORE_BYTES).slip_in(events_.now(), entries * kMemoryLine);
     return entries * sku_.vram_load_ps;
 }
 
@@ -109,7 +109,9 @@ ModelTime Windows::cost(const Place& place, bool write) {
     const ModelTime least = place.in_host ? (write ? sku_.host_store_ps : sku_.host_load_ps)
                                           : (write ? sku_.vram_store_ps : sku_.vram_load_ps);
     if (place.host == nullptr) return later(least, read_tables(place.walks));
-    Resource& way = !place.in_host ? memory_.vram() : write ? memory_.to_host() : memory_.from_host();
+    Resource& way = !place.in_host ? memory_.vram(ORR_CTR_VRAM_CORE_BYTES)
+                    : write        ? memory_.to_host()
+                                   : memory_.from_host();
     const ModelTime now = events_.now();
     const ModelTime through = way.slip_in(now, kMemoryLine);
     if (write) return later(least, read_tables(place.walks));

@@ -10,17 +10,6 @@
 
 namespace orrery::scenario {
 
-namespace {
-
-std::vector<std::uint64_t> counters_of(const emu::LoneCard& card) {
-    std::vector<std::uint64_t> all(ORR_COUNTER_COUNT);
-    for (unsigned n = 0; n < ORR_COUNTER_COUNT; ++n)
-        all[n] = card.counter(n);
-    return all;
-}
-
-}  // namespace
-
 Collector::Collector(const Scenario& scenario, bool keep_records, bool keep_history)
     : keep_records_(keep_records),
       keep_history_(keep_history),
@@ -42,14 +31,14 @@ void Collector::begin(Ps start, std::vector<std::unique_ptr<Machine>>& machines)
     start_ = result_.start = start;
     active_ = true;
     for (auto& machine : machines)
-        counters_.push_back(counters_of(machine->card()));
+        counters_.push_back(machine->card().counters());
 }
 
 void Collector::end(bool done, std::vector<std::unique_ptr<Machine>>& machines) {
     active_ = keep_history_ = false;
     result_.done = done;
     for (std::size_t n = 0; n < machines.size(); ++n) {
-        result_.counters.push_back(counters_of(machines[n]->card()));
+        result_.counters.push_back(machines[n]->card().counters());
         for (unsigned counter = 0; counter < ORR_COUNTER_COUNT; ++counter)
             result_.counters[n][counter] -= counters_[n][counter];
         result_.end = std::max(result_.end, since(machines[n]->now()));

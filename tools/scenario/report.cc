@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 Json counters_json(const std::vector<std::uint64_t>& counters) {
     Json card;
-#define ORR_COUNTER_JSON(number, NAME, name, unit) card[name] = counters[number];
+#define ORR_COUNTER_JSON(number, NAME, name, ...) card[name] = counters[number];
     ORR_COUNTER_LIST(ORR_COUNTER_JSON)
 #undef ORR_COUNTER_JSON
     return card;

@@ -11,6 +11,29 @@ std::string last_error(orrError_t code) {
     return fmt::format("{}: {}", orrGetErrorName(code), orrGetLastErrorText());
 }
 
+orrError_t read_metrics(Card& card, int device, const std::vector<orrCounter_t>& counters,
+                        const std::vector<std::uint64_t>& values) {
+    std::size_t count = 0;
+    if (const auto code = orrGetMetricCount(&count); code != orrSuccess) return code;
+    std::vector<orrMetric_t> metrics;
+    for (std::size_t i = 0; i < count; ++i) {
+        orrMetricInfo info = ORR_INIT(orrMetricInfo);
+        if (const auto code = orrGetMetricInfo(&info, i); code != orrSuccess) return code;
+        metrics.push_back(info.metric);
+        card.metrics.push_back({info.name, info.unit, info.meaning, 0});
+    }
+    std::vector<double> computed(count);
+    const auto code = orrDeviceComputeMetrics(computed.data(), device, metrics.data(), count, counters.data(),
+                                              nullptr, values.data(), counters.size());
+    if (code != orrSuccess) {
+        card.metrics.clear();
+        return code;
+    }
+    for (std::size_t i = 0; i < count; ++i)
+        card.metrics[i].value = computed[i];
+    return orrSuccess;
+}
+
 orrError_t read_counters(Card& card, int device) {
     std::size_t count = 0;
     if (const auto code = orrDeviceGetCounterCount(&count, device); code != orrSuccess) return code;
@@ -29,7 +52,7 @@ orrError_t read_counters(Card& card, int device) {
     }
     for (std::size_t i = 0; i < count; ++i)
         card.counters[i].value = values[i];
-    return orrSuccess;
+    return read_metrics(card, device, counters, values);
 }
 
 void read_device(Card& card, int device) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -44,6 +45,9 @@ Json device_json(const Card& card) {
     Json counters = Json::object();
     for (const Counter& counter : card.counters)
         counters[counter.name] = counter.value;
+    Json metrics = Json::object();
+    for (const Metric& metric : card.metrics)
+        metrics[metric.name] = std::isnan(metric.value) ? Json() : Json(metric.value);
     return {{"device", *card.device},
             {"sku", p.name},
             {"node", p.node},
@@ -65,7 +69,8 @@ Json device_json(const Card& card) {
             {"vector_ports", p.vector_ports},
             {"vector_cores", p.vector_cores},
             {"links", links},
-            {"counters", counters}};
+            {"counters", counters},
+            {"metrics", metrics}};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tools/smi/show.h"
 
@@ -77,9 +78,16 @@ void show_table(const System& system, bool counters) {
         std::size_t width = 0;
         for (const Counter& counter : card.counters)
             width = std::max(width, counter.name.size());
+        for (const Metric& metric : card.metrics)
+            width = std::max(width, metric.name.size());
         for (const Counter& counter : card.counters)
             fmt::print("   {:<{}} {:>20} {:<12} {}\n", counter.name, width, counter.value, counter.unit,
                        counter.meaning);
+        for (const Metric& metric : card.metrics) {
+            if (std::isnan(metric.value)) continue;
+            fmt::print("   {:<{}} {:>20.2f} {:<12} {}\n", metric.name, width, metric.value, metric.unit,
+                       metric.meaning);
+        }
     }
 }
 

@@ -39,6 +39,7 @@ orrError_t orrDeviceGetCounterInfo(orrCounterInfo* info, int device, size_t numb
         told.name = entry.name;
         told.unit = entry.unit;
         told.meaning = entry.meaning;
+        told.engine = entry.engine;
         told.counter = counter_of(number);
         return write_struct(info, told, "orrCounterInfo");
     });

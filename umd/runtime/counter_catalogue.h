@@ -13,6 +13,7 @@ namespace orrery::umd {
 struct CatalogueEntry {
     const char* name;
     const char* unit;
+    const char* engine;
     const char* meaning;
 };
 

@@ -7,6 +7,7 @@
 
 #include "emulator/core/host_fp.h"
 #include "emulator/core/vector/cost.h"
+#include "emulator/core/vector/counting.h"
 #include "emulator/core/vector/legal.h"
 
 namespace orrery::emu {
@@ -102,6 +103,25 @@ void run_aside(VectorFile& file, VectorOperands& o, const VectorKernels::Entry& 
     }
 }
 
+// Before it runs, as it may write the mask.
+void count_arithmetic(Core* core, const Op* op, const VectorRow& what) {
+    const VectorFile& file = *core->vector;
+    const VectorTraits traits = kVectorTraits[static_cast<std::size_t>(vector_op(op))];
+    if (what.has(kWhole)) {
+        const std::uint64_t elements =
+            ((op->rs1 + std::uint64_t{1}) * file.vlen_bytes) >> (file.sew_log2 - 3);
+        return count_vector(core->work_counts, file, traits, elements, elements);
+    }
+    // Of element 0 alone: to a register of scalars whatever vl is.
+    if (what.has(kScalar)) {
+        const bool done = what.vd != VectorOperand::kElement || file.vstart < file.vl;
+        return count_vector(core->work_counts, file, traits, done ? 1 : 0, 1);
+    }
+    std::uint64_t active = file.vstart < file.vl ? file.vl - file.vstart : 0;
+    if (active != 0 && what.maskable() && !unmasked(op)) active = ones_in(file.v, file.vstart, file.vl);
+    count_vector(core->work_counts, file, traits, active, file.vlmax);
+}
+
 // Between kernel and hart: what comes out besides vd.
 void take_results(Core* core, const Op* op, const VectorRow& what, const VectorOperands& o) {
     VectorFile& file = *core->vector;
@@ -191,6 +211,7 @@ Next op_vector_other(Core* core, Op* op, std::int64_t left) {
         ORR_STOP();
     }
     if (kernel != nullptr) remember_plain(file, op, what);
+    count_arithmetic(core, op, what);
     const std::uint64_t cycles =
         kernel != nullptr ? run_kernel(core, op, what, *kernel) : move_whole(file, op);
     file.vstart = 0;
@@ -248,6 +269,7 @@ Next op_vector(Core* core, Op* op, std::int64_t left) {
     compute_products(core);
     VectorFile::Common& known = common(file);
     run_plain(core, op, imm, known.operands);
+    count_plain(core, imm);
     charge_vector(core, left, file.arithmetic_until, known.cycles[(imm & kPlainWide) != 0 ? 1 : 0], false);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "emulator/core/vector/cost.h"
+#include "emulator/core/vector/counting.h"
 #include "emulator/core/vector/run.h"
 
 namespace orrery::emu {
@@ -62,7 +63,8 @@ template <class T>
 class Loop {
   public:
     // A branch back from `from` to `op` was taken.
-    void came_back(Core* core, VectorClock& clock, Op*& op, Op* from, const Op* product) {
+    // `done` takes what instructions were done.
+    void came_back(Core* core, VectorClock& clock, Op*& op, Op* from, const Op* product, RunCounts& done) {
         const VectorClock::Phase phase = clock.phase();
         if (op != head_ || from != branch_) {
             head_ = op;
@@ -77,6 +79,7 @@ class Loop {
                 known_ == Known::kRows ? turns_.template run<T>(core, clock.left(), cycles, goes_on) : 0;
             if (turns == 0) known_ = Known::kOther;
             clock.repeat(turn_, turns);
+            turns_.add_to(done, turns);
             if (!goes_on) op = from + length_of_branch(from);
         }
         phase_ = phase;
@@ -110,6 +113,7 @@ Went run(Core* core, Op* op, std::int64_t left) {
     const std::uint8_t vs2 = op->rs2;
     VectorClock clock(core, left);
     Loop<T> loop;
+    RunCounts done;
     const Op* const product = op;
     for (bool more = true; more;) {
         const Handler fn = op->fn;
@@ -120,6 +124,7 @@ Went run(Core* core, Op* op, std::int64_t left) {
                 append<T>(file, op, core->f[op->rs1]);
             }
             op += 2;
+            ++done.products;
             more = clock.arithmetic(cycles);
         } else if (fn == loads) {
             if (!load<T>(core, op)) break;
@@ -128,16 +133,23 @@ Went run(Core* core, Op* op, std::int64_t left) {
         } else if (fn == op_vector_memory) {
             if (op->rd != vs2 || !load_row(core, op)) break;
             op += 2;
+            ++done.rows;
             more = clock.memory(cycles) && !core->attention;
         } else {
             const KnownHandler* const which = known.find(fn);
             Op* const from = op;
             if (which == nullptr || !keep_count(core, op, *which)) break;
+            if (which->code == OpCode::kVectorConfig) ++done.configs;
             more = clock.step();
-            if (more && op < from) loop.came_back(core, clock, op, from, product);
+            if (more && op < from) loop.came_back(core, clock, op, from, product, done);
         }
     }
     file.touched = true;
+    // All at the same vl and vtype.
+    count_vector(core->work_counts, file, kVectorTraits[static_cast<std::size_t>(VectorOp::kVfmaccVf)], file.vl,
+                 file.vlmax, done.products);
+    count_vector(core->work_counts, file, {.kind = VectorClass::kLoads}, file.vl, file.vlmax, done.rows);
+    core->work_counts.instructions[static_cast<std::size_t>(VectorClass::kConfig)] += done.configs;
     leave_rows(core);
     clock.finish(core);
     return {op, clock.left()};

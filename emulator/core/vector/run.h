@@ -58,12 +58,23 @@ bool is_plain_load(const VectorFile& file, const Op* op);
 // A load into the group of the rows that are pending, if it is in short. False: nothing is done.
 bool load_row(Core* core, const Op* op);
 
+// Instructions of vectors that a run has done.
+struct RunCounts {
+    std::uint64_t products = 0, rows = 0, configs = 0;
+};
+
 // --- turns.cc ---
 // A loop of which each turn loads one row, then adds its products to the same sums, with factors that it
 // loads or that stay; around them are additions. Turns of it that take the time of the one before are done
 // without looking at its instructions again: nothing in it can change them.
 class RowTurns {
   public:
+    // What so many turns do.
+    void add_to(RunCounts& done, std::uint64_t turns) const {
+        done.products += turns * product_count_;
+        done.rows += turns;
+        done.configs += turns * config_count_;
+    }
     // From `head` to the branch back to it, of which a turn has just been done in a run. `product` is one of
     // its vfmacc.vf. False: it is another kind of loop.
     bool plan(const Core* core, Op* head, Op* branch, const Op* product);
@@ -90,7 +101,7 @@ class RowTurns {
     Addition additions_[kMostAdditions];
     Product products_[VectorProducts::kSums];
     std::int32_t loaded_[32] = {};  // into each of f, from where; or kNone
-    unsigned addition_count_ = 0, product_count_ = 0;
+    unsigned addition_count_ = 0, product_count_ = 0, config_count_ = 0;
     std::uint8_t base_ = 0;
     std::int32_t low_ = kNone, high_ = -kNone;
 };

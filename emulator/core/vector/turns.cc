@@ -107,6 +107,7 @@ bool RowTurns::plan(const Core* core, Op* head, Op* branch, const Op* product) {
             if (which->code == OpCode::kVectorConfig) {
                 // That it keeps vl was seen in the turn before.
                 if (op->rd != 0) return false;
+                ++config_count_;
                 of_vl |= bit_of(op->rs1) | (op->aux == kVsetvl ? bit_of(op->rs2) : 0);
             } else if (adds(which->code)) {
                 if (addition_count_ == kMostAdditions) return false;

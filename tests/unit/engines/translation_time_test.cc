@@ -137,7 +137,7 @@ TEST_F(TranslationTime, OfAColdStart) {
 // Walks are some of the lines of a stream, and each core has its own.
 TEST_F(TranslationTime, OfAStream) {
     constexpr std::uint64_t kBytes = 1 << 20, kArrays = 3, kGroups = 8;
-    rig.memory.vram().count_in(rig.counters, ORR_CTR_VRAM_BYTES);
+    rig.memory.count_in(rig.counters);
     std::uint64_t bytes = 0;
     const auto took = [&](std::uint32_t entries, std::uint64_t base) {
         VectorUnit unit(config(entries), rig.context);

@@ -38,7 +38,8 @@ struct Card {
         hooks.poke = [](std::uint64_t) {};
         hooks.changed = [](std::uint32_t, std::uint32_t) {};
         hooks.arrived = [this](std::uint64_t offset, std::uint64_t bytes) {
-            rig.memory.vram().reserve(rig.events.now(), lines_of(offset, bytes) * kMemoryLine);
+            rig.memory.vram(ORR_CTR_VRAM_LINK_BYTES)
+                .reserve(rig.events.now(), lines_of(offset, bytes) * kMemoryLine);
         };
         port = std::move(*LinkPort::create(config, rig.events, rig.vram, rig.counters, errors, hooks));
         rig.peers.attach(kPort, port.get());

@@ -122,6 +122,8 @@ Observation Interpreter::look(emu::StopReason reason) const {
 std::vector<Observation> Interpreter::run(const Program& program) {
     std::vector<Observation> seen;
     State state(program.vlen);
+    work_.clear();
+    hart_.take_work();
     for (const Step& step : program.steps) {
         prepare(step, state);
         const bool absent = kind_ == Memory::kAbsent;
@@ -140,6 +142,7 @@ std::vector<Observation> Interpreter::run(const Program& program) {
             ++resumed_;
         }
         seen.push_back(std::move(now));
+        work_.push_back(hart_.take_work());
         state = seen.back().state;
     }
     return seen;

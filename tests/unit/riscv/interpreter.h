@@ -23,6 +23,8 @@ class Interpreter : public Machine, private emu::Bus {
     u64 accesses() const { return accesses_; }  // to registers
     const char* name() const override { return name_.c_str(); }
     std::vector<Observation> run(const Program& program) override;
+    // What the hart counted in each step of the last program.
+    const std::vector<emu::WorkCounts>& work() const { return work_; }
 
   private:
     emu::PageRef translate(u64 va, emu::Access access) override;
@@ -36,6 +38,7 @@ class Interpreter : public Machine, private emu::Bus {
     Memory kind_;
     u32 there_ = ~0u;          // pages of the window, a bit each
     std::vector<u32> placed_;  // instructions that have their own place in the code
+    std::vector<emu::WorkCounts> work_;
     u64 resumed_ = 0, accesses_ = 0;
     alignas(8) std::array<u8, 4096> code_{};
     alignas(8) std::array<u8, model::kWindowBytes> memory_{};

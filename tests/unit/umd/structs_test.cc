@@ -18,9 +18,9 @@ template <typename Struct>
 constexpr bool kWhole = std::has_unique_object_representations_v<Struct> && offsetof(Struct, size) == 0 &&
                         sizeof(Struct) % sizeof(std::size_t) == 0;
 static_assert(kWhole<orrDeviceProp> && kWhole<orrDeviceVersion> && kWhole<orrLinkInfo> &&
-              kWhole<orrCounterInfo> && kWhole<orrStreamAttributes> && kWhole<orrStreamStats> &&
-              kWhole<orrWaitOptions> && kWhole<orrKernelNodeParams> && kWhole<orrGraphExecInfo> &&
-              kWhole<orrTaskGraphOptions> && kWhole<orrLaunchParams>);
+              kWhole<orrCounterInfo> && kWhole<orrMetricInfo> && kWhole<orrStreamAttributes> &&
+              kWhole<orrStreamStats> && kWhole<orrWaitOptions> && kWhole<orrKernelNodeParams> &&
+              kWhole<orrGraphExecInfo> && kWhole<orrTaskGraphOptions> && kWhole<orrLaunchParams>);
 // Those with doubles, by their last members.
 static_assert(offsetof(orrTaskDesc, reserved) + sizeof(std::uint32_t) == sizeof(orrTaskDesc));
 static_assert(offsetof(orrTaskInfo, end_ns) + sizeof(double) == sizeof(orrTaskInfo));

@@ -44,6 +44,13 @@ TEST(Smi, JsonSaysWhatTheApiSays) {
         EXPECT_EQ(card.at("vram_bytes"), prop.vram_bytes);
         EXPECT_GT(card.at("counters").at("core_instructions").get<std::uint64_t>(), 0u);
         EXPECT_EQ(card.at("counters").at("guest_errors"), 0);
+        // All of one moment, so a metric is what its formula says of the counters beside it.
+        const auto counter = [&](const char* name) { return card.at("counters").at(name).get<double>(); };
+        EXPECT_EQ(counter("core_busy_ps") + counter("core_idle_ps"), counter("time_ps"));
+        EXPECT_DOUBLE_EQ(card.at("metrics").at("core_utilisation").get<double>(),
+                         100 * counter("core_busy_ps") / counter("time_ps"));
+        EXPECT_TRUE(card.at("metrics").at("vector_link_stalls").is_null() ||
+                    card.at("metrics").at("vector_link_stalls").is_number());
         EXPECT_EQ(card.at("links").size(), prop.link_ports);
         EXPECT_GE(prop.vector_vlen, 128u);
         EXPECT_EQ(std::string(prop.vector_isa).find("rv64imafdcv_"), 0u) << prop.vector_isa;
@@ -121,7 +128,9 @@ TEST(Smi, CommandLine) {
         ::testing::AllOf(::testing::HasSubstr("running"),
                          ::testing::HasSubstr("atomics    of kernels on host memory work: AtomicOps")));
     EXPECT_EQ(status, 0);
-    EXPECT_THAT(output_of("orrery-smi --counters", &status), ::testing::HasSubstr("vector_instructions"));
+    EXPECT_THAT(output_of("orrery-smi --counters", &status),
+                ::testing::AllOf(::testing::HasSubstr("vector_instructions"),
+                                 ::testing::HasSubstr("vector_utilisation")));
     EXPECT_THAT(output_of("orrery-smi --nonsense 2>&1", &status), ::testing::HasSubstr("unknown option"));
     EXPECT_EQ(status, 2);
 }

@@ -137,6 +137,7 @@ typedef struct orrCounterInfo {
     const char* meaning; /**< a sentence */
     orrCounter_t counter;
     uint32_t reserved;
+    const char* engine; /**< "vector": the part of the card that counts it */
 } orrCounterInfo;
 /** How many counters a device has. */
 ORR_API orrError_t orrDeviceGetCounterCount(size_t* count, int device);
@@ -147,6 +148,36 @@ ORR_API orrError_t orrDeviceFindCounter(orrCounter_t* counter, int device, const
 /** values[i] of counters[i]; all of one moment. They count since the card's power-on. */
 ORR_API orrError_t orrDeviceReadCounters(uint64_t* values, int device, const orrCounter_t* counters,
                                          size_t count);
+
+/** Names a metric: what follows from counters by a formula. What it says never changes; 0 is none. */
+typedef uint32_t orrMetric_t;
+
+/** An entry of the catalogue of metrics. The texts live as long as the library. */
+typedef struct orrMetricInfo {
+    size_t size;         /**< see ORR_INIT */
+    const char* name;    /**< "vector_utilisation" */
+    const char* unit;    /**< "%", "GB/s" */
+    const char* formula; /**< of how much counters have gone up: "100 * CORE_BUSY_PS / TIME_PS" */
+    const char* meaning; /**< a sentence */
+    const char* high;    /**< what a high value means */
+    const char* low;     /**< and a low one */
+    orrMetric_t metric;
+    uint32_t reserved;
+} orrMetricInfo;
+/** How many metrics there are. A device that lacks counters of one has no value for it. */
+ORR_API orrError_t orrGetMetricCount(size_t* count);
+/** For going through the catalogue: number 0 .. count - 1. The order may differ between versions. */
+ORR_API orrError_t orrGetMetricInfo(orrMetricInfo* info, size_t number);
+/** By its name; orrErrorNotFound if there is no such metric. */
+ORR_API orrError_t orrFindMetric(orrMetric_t* metric, const char* name);
+/**
+ * values[i] of metrics[i], from two readings of counters of the device: before[j] and after[j] of
+ * counters[j]. before may be null: since power-on. A value is NaN if a counter of its formula is not among
+ * them or has gone down, or if nothing happened of which it is a share. It asks the device for nothing.
+ */
+ORR_API orrError_t orrDeviceComputeMetrics(double* values, int device, const orrMetric_t* metrics,
+                                           size_t count, const orrCounter_t* counters, const uint64_t* before,
+                                           const uint64_t* after, size_t counter_count);
 
 #ifdef __cplusplus
 }

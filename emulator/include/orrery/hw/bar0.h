@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 6u
+#define ORR_HW_VERSION_MINOR 8u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -202,8 +202,17 @@
 #define ORR_R_MULTICAST_DONE 0x04e4   /* RO: commands carried out since reset */
 #define ORR_R_MULTICAST_FAULT 0x04e8  /* RO: ORR_FAULT_* of the last: _NO_ROUTE, _PEER_DOWN, _PEER_BUSY, _PERMISSION */
 
-/* --- counters: counters.h --- */
+/*
+ * --- counters: counters.h ---
+ * ORR_R_COUNTER: each as it stands, so two of them are not of one moment; some know what has been done only when a
+ * piece of work is over, and time_ps, those of idle time and link_retries and link_wait_ps only what the last snapshot
+ * found. A snapshot writes all to host memory as of one moment of model time, work under way counted up to then:
+ * ORR_R_COUNTERS words of 64 bits. It takes no model time, no bandwidth, and nothing of the card can tell. (2.8)
+ */
 #define ORR_R_COUNTER(n) (0x1000 + 8 * (n)) /* 64, RO */
+#define ORR_R_SNAPSHOT 0x0700      /* 64, WO: bus address, ORR_SNAPSHOT_ALIGN aligned, | a tag: takes one */
+#define ORR_R_SNAPSHOT_DONE 0x0708 /* RO: tag of the last | ORR_FAULT_* << 16; reset: 0 */
+#define ORR_SNAPSHOT_ALIGN 4096u   /* tags are below it */
 
 /* --- links: port p, see link.h --- */
 #define ORR_R_LINK(p) (0x4000 + 0x100 * (p))

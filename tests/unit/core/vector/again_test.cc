@@ -25,6 +25,7 @@ struct Outcome {
     VectorState vectors;
     std::uint64_t cycles = 0;
     AccessCounts counts;
+    WorkCounts work;
     std::vector<std::uint8_t> memory;
 };
 
@@ -46,6 +47,7 @@ struct AgainMachine : VectorMachine {
         hart.set_vector_state(start.vectors);
         hart.finish_vectors();
         hart.take_counts();
+        hart.take_work();
         hart.forget_lines();
         if (has_data) std::iota(bus.ram() + (kData - kRam), bus.ram() + (kEnd - kRam), std::uint8_t{1});
         // The page of a1 is in the page cache.
@@ -65,6 +67,7 @@ struct AgainMachine : VectorMachine {
         outcome.hart.steps = outcome.hart.mcycle = outcome.hart.minstret = 0;
         outcome.vectors = hart.vector_state();
         outcome.counts = hart.take_counts();
+        outcome.work = hart.take_work();
         const std::uint8_t* const data = bus.ram() + (kData - kRam);
         if (has_data) outcome.memory.assign(data, data + kDataPages * kPageBytes);
         return outcome;
@@ -92,6 +95,7 @@ void expect_same(const Outcome& first, const Outcome& again) {
     EXPECT_TRUE(first.vectors == again.vectors);
     EXPECT_EQ(first.cycles, again.cycles);
     EXPECT_TRUE(first.counts == again.counts);
+    EXPECT_TRUE(first.work == again.work);
     EXPECT_TRUE(first.memory == again.memory);
 }
 

@@ -15,6 +15,7 @@ struct HartOutcome {
     VectorState vectors;
     std::uint64_t cycles = 0, busy = 0;
     AccessCounts counts;
+    WorkCounts work;
 };
 
 inline void expect_same_hart(const HartOutcome& a, const HartOutcome& b) {
@@ -30,6 +31,7 @@ inline void expect_same_hart(const HartOutcome& a, const HartOutcome& b) {
     EXPECT_EQ(a.cycles, b.cycles);
     EXPECT_EQ(a.busy, b.busy);
     EXPECT_EQ(a.counts, b.counts);
+    EXPECT_EQ(a.work, b.work);
 }
 
 }  // namespace orrery::emu::test

@@ -106,6 +106,7 @@ Outcome run(const Case& which, std::uint64_t budget, bool again) {
     outcome.trap = m.hart.trap();
     outcome.cycles = m.hart.cycles() - cycles;
     outcome.counts = m.hart.take_counts();
+    outcome.work = m.hart.take_work();
     outcome.hart = m.hart.state();
     outcome.vectors = m.hart.vector_state();
     outcome.busy = m.hart.finish_vectors();

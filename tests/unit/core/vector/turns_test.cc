@@ -137,6 +137,7 @@ Outcome run(const Case& which, std::uint64_t budget) {
              hart.steps() < end);
     counts += hart.take_counts();
     outcome.counts = counts;
+    outcome.work = hart.take_work();
     outcome.cycles = hart.cycles() - cycles;
     outcome.hart = hart.state();
     outcome.vectors = hart.vector_state();

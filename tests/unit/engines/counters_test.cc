@@ -1,0 +1,198 @@
+// What engines count, against what the test knows of its kernels and copies: to the last instruction and
+// byte.
+#include <algorithm>
+
+#include "tests/unit/engines/vector_rig.h"
+
+namespace orrery::emu::test {
+namespace {
+
+constexpr std::uint64_t kLine = kMemoryLine, kHz = 1'000'000'000, kCycle = 1000;
+
+class CounterTruth : public testing::Test {
+  protected:
+    CounterTruth() : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(config(), rig.context) {
+        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
+        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+        std::memcpy(rig.vram.data(), image.data(), image.size());
+        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
+        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
+        rig.map(kHostData, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+        rig.memory.count_in(rig.counters);
+    }
+    static MemoryConfig memory() {
+        MemoryConfig config;
+        config.vram_latency_ps = 150 * kPsPerNs;
+        config.pcie_latency_ps = 600 * kPsPerNs;
+        return config;
+    }
+    static VectorConfig config() {
+        VectorConfig config;
+        config.vlen = 2048;
+        config.datapath_bits = 2048;
+        config.hz = kHz;
+        config.l1_bytes = 32 << 10;
+        config.tlb_entries = 16;
+        config.in_flight = 512;
+        return config;
+    }
+    std::uint64_t* words(std::uint64_t at) {
+        return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
+    }
+    orr_desc_kernel desc(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups,
+                         std::uint16_t items = 1) {
+        std::ranges::copy(args, words(kDataBytes - 4096));
+        orr_desc_kernel desc{};
+        desc.op = ORR_DESC_KERNEL;
+        desc.asid = 1;
+        std::memcpy(&desc.entry, rig.vram.data() + kernel * sizeof desc.entry, sizeof desc.entry);
+        desc.args = kData + kDataBytes - 4096;
+        desc.grid_x = groups;
+        desc.block_x = items;
+        desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
+        return desc;
+    }
+    void run(const orr_desc_kernel& desc) { EXPECT_EQ(rig.run_one(unit.port(0), desc).status, ORR_DONE_OK); }
+    std::uint64_t count(orr_counter counter) const { return rig.counters.get(counter); }
+    void run_until(ModelTime time) {
+        while (rig.events.run_next(time)) {
+        }
+        rig.events.advance_to(time);
+    }
+
+    Rig rig;
+    VectorUnit unit;
+};
+
+// vle, vle, vadd, vse of 64-bit words, with the loop around them as it stands in kernels.cc.
+TEST_F(CounterTruth, OfATriad) {
+    constexpr std::uint64_t kWords = 4096 + 100, kGroups = 3, kMost = 8 * 2048 / 64;
+    constexpr std::uint64_t kStrips = (kWords + kMost - 1) / kMost;
+    run(desc(kTriad, {kData, kData + (2 << 20), kData + (4 << 20), kWords}, kGroups));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_INSTRUCTIONS), kGroups * (10 + 11 * kStrips + 1));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_CONFIG), kGroups * kStrips);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_LOADS), kGroups * kStrips * 2);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_STORES), kGroups * kStrips);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_INT), kGroups * kStrips);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_FP) + count(ORR_CTR_VECTOR_SIMD_MOVES), 0u);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES_ACTIVE), kGroups * kWords * 4);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES), kGroups * kStrips * kMost * 4);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_FLOPS_F32) + count(ORR_CTR_VECTOR_FLOPS_F64), 0u);
+    // The words, a line of arguments a group, and what walks read.
+    EXPECT_EQ(count(ORR_CTR_VRAM_VECTOR_BYTES),
+              kGroups * (3 * 8 * kWords + kLine) + kLine * count(ORR_CTR_VECTOR_TLB_WALKED));
+    EXPECT_EQ(count(ORR_CTR_VRAM_BYTES), count(ORR_CTR_VRAM_VECTOR_BYTES));
+    EXPECT_EQ(count(ORR_CTR_PCIE_READ_BYTES) + count(ORR_CTR_PCIE_WRITE_BYTES), 0u);
+    // Each strip asks for pages of its own three rows, of 2 KiB or what is left.
+    EXPECT_GE(count(ORR_CTR_VECTOR_TLB_LOOKUPS), kGroups * (kStrips * 3 + 1));
+    EXPECT_GE(count(ORR_CTR_VECTOR_TLB_WALKED), count(ORR_CTR_VECTOR_TLB_MISSES));
+    EXPECT_LE(count(ORR_CTR_VECTOR_TLB_MISSES), count(ORR_CTR_VECTOR_TLB_LOOKUPS));
+}
+
+// As loops of products are done in runs and turns of many instructions (core/vector/run.cc).
+TEST_F(CounterTruth, OfAProduct) {
+    constexpr std::uint64_t kDepth = 100, kGroups = 2, kLanes = 4 * 2048 / 32;
+    run(desc(kProduct, {kData, kData + (1 << 20), kData + (2 << 20), kDepth}, kGroups));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_FLOPS_F32), kGroups * 4 * kDepth * kLanes * 2);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_FP), kGroups * 4 * kDepth);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_LOADS), kGroups * kDepth);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_STORES), kGroups * 4);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_MOVES), kGroups * 4);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_CONFIG), kGroups);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES_ACTIVE), kGroups * (5 * kDepth + 8) * kLanes);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES), count(ORR_CTR_VECTOR_LANES_ACTIVE));
+}
+
+TEST_F(CounterTruth, OfAMask) {
+    constexpr std::uint64_t kMask = 0xf0f0'1234'5678'9abc;
+    run(desc(kMasked, {kData, kMask}, 1));
+    // vmv.s.x of one element, and the load of those whose bit is set.
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES_ACTIVE), 1u + std::popcount(kMask));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES), 1u + 8 * 2048 / 64);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_MOVES), 1u);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_LOADS), 1u);
+}
+
+// A scalar kernel is busy for its instructions, for starts of items, and for what it waits for.
+TEST_F(CounterTruth, OfWaitsForMemory) {
+    constexpr std::uint64_t kFollowed = 500, kLines = 8192;
+    for (std::uint64_t i = 0; i < kLines; ++i)
+        words(0)[i * 37 % kLines * (kLine / 8)] = kData + (i + 1) * 37 % kLines * kLine;
+    run(desc(kChase, {kData, kFollowed}, 1));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LAUNCH_PS), config().item_cycles * kCycle);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_BUSY_PS),
+              count(ORR_CTR_VECTOR_INSTRUCTIONS) * kCycle + count(ORR_CTR_VECTOR_LAUNCH_PS) +
+                  count(ORR_CTR_VECTOR_LATENCY_PS) + count(ORR_CTR_VECTOR_BANDWIDTH_PS));
+    // Each load misses the cache; the arguments are one line. Walks read their entries one after the other.
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LATENCY_PS),
+              (kFollowed + 1 + count(ORR_CTR_VECTOR_TLB_WALKED)) * memory().vram_latency_ps);
+    EXPECT_EQ(count(ORR_CTR_VRAM_BYTES), (kFollowed + 1 + count(ORR_CTR_VECTOR_TLB_WALKED)) * kLine);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_TLB_LOOKUPS), kFollowed + 1);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LINK_PS), 0u);
+    // Alone it had a core at once.
+    EXPECT_EQ(count(ORR_CTR_VECTOR_QUEUED_PS), config().launch_ps);
+}
+
+// Half of what one core does is done: all that has passed is counted, and no more once it is over.
+TEST_F(CounterTruth, OfAKernelThatIsCutOff) {
+    words(0)[0] = kData;
+    const orr_desc_kernel d = desc(kChase, {kData, 1'000'000}, 1);
+    ASSERT_TRUE(unit.port(0).start(Rig::words_of(d), 1));
+    const ModelTime began = config().launch_ps + config().group_ps;
+    std::uint64_t last = 0;
+    for (ModelTime now = 0; now < 20'000'000; now += 333'333) {
+        run_until(now);
+        const std::uint64_t busy = count(ORR_CTR_VECTOR_BUSY_PS) + unit.busy_now();
+        EXPECT_EQ(busy, now > began ? now - began : 0) << now;
+        EXPECT_GE(busy, last);
+        last = busy;
+    }
+    unit.port(0).abort();
+    rig.run();
+    EXPECT_EQ(count(ORR_CTR_VECTOR_BUSY_PS), last);
+    EXPECT_EQ(unit.busy_now(), 0u);
+    EXPECT_LE(count(ORR_CTR_VECTOR_LATENCY_PS) + count(ORR_CTR_VECTOR_LAUNCH_PS) +
+                  count(ORR_CTR_VECTOR_BANDWIDTH_PS),
+              last);
+}
+
+TEST_F(CounterTruth, OfCopies) {
+    CopyEngine engine(0, {}, rig.context);
+    constexpr std::uint64_t kBytes = 256 << 10;
+    const Completion in = rig.run_one(engine, Rig::copy(kHostData, kData, kBytes));
+    EXPECT_EQ(count(ORR_CTR_PCIE_READ_BYTES), kBytes);
+    EXPECT_EQ(count(ORR_CTR_VRAM_BYTES), count(ORR_CTR_VRAM_COPY_BYTES));
+    const std::uint64_t walked = count(ORR_CTR_VRAM_COPY_BYTES) - kBytes;
+    EXPECT_EQ(walked % kLine, 0u);
+    const Completion out = rig.run_one(engine, Rig::copy(kData, kHostData + kBytes, kBytes));
+    EXPECT_EQ(count(ORR_CTR_PCIE_WRITE_BYTES), kBytes);
+    EXPECT_EQ(count(ORR_CTR_PCIE_READ_BYTES), kBytes);
+    EXPECT_EQ(count(ORR_CTR_COPY_BYTES), 2 * kBytes);
+    EXPECT_EQ(count(ORR_CTR_COPY_BUSY_PS), in.end_ps - in.start_ps + out.end_ps - out.start_ps);
+    // One that a reset ends was busy until then.
+    const ModelTime began = rig.events.now();
+    ASSERT_TRUE(engine.start(Rig::words_of(Rig::copy(kData, kHostData, kBytes)), 2));
+    run_until(began + 3'000'000);
+    const std::uint64_t before = count(ORR_CTR_COPY_BUSY_PS);
+    EXPECT_EQ(engine.used(), 3'000'000u);
+    engine.reset();
+    EXPECT_EQ(count(ORR_CTR_COPY_BUSY_PS), before + 3'000'000);
+    EXPECT_EQ(engine.used(), 0u);
+}
+
+// Two copies that want all of VRAM's bandwidth wait for each other; one alone goes on without a gap.
+TEST_F(CounterTruth, OfContention) {
+    CopyRates rates;
+    rates.engine_bytes_per_second = 0;
+    CopyEngine one(0, rates, rig.context), two(1, rates, rig.context);
+    constexpr std::uint64_t kBytes = 1 << 20;
+    rig.run_one(one, Rig::copy(kData, kData + (2 << 20), kBytes));
+    const std::uint64_t alone = count(ORR_CTR_VRAM_WAIT_PS);
+    ASSERT_TRUE(one.start(Rig::words_of(Rig::copy(kData, kData + (2 << 20), kBytes)), 1));
+    ASSERT_TRUE(two.start(Rig::words_of(Rig::copy(kData + (4 << 20), kData + (6 << 20), kBytes)), 2));
+    rig.run();
+    EXPECT_GT(count(ORR_CTR_VRAM_WAIT_PS) - alone, 2 * alone);
+}
+
+}  // namespace
+}  // namespace orrery::emu::test

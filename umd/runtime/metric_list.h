@@ -1,0 +1,129 @@
+// Metrics: what follows from counters. X(NAME, "name", "unit", formula, "meaning", "high", "low").
+//
+// A formula is an expression in doubles of how much counters (by their NAMEs in orrery/hw/counters.h) have
+// gone up, and of VECTOR_HZ, a constant of the card. It is computed and, as text, documented.
+#pragma once
+
+// clang-format off
+#define ORR_METRIC_LIST(X) \
+    X(CORE_UTILISATION, "core_utilisation", "%", \
+      100 * CORE_BUSY_PS / TIME_PS, \
+      "Share of the time in which the control core worked.", \
+      "The firmware is what limits many small jobs: batch them, or use graphs.", \
+      "The firmware waits for work.") \
+    X(CORE_STALLS, "core_stalls", "%", \
+      100 * CORE_STALL_PS / CORE_BUSY_PS, \
+      "Share of the control core's work in which it waits for memory or engines.", \
+      "Queues in host memory, or others that fill the ways to memory, slow the firmware down.", \
+      "The firmware computes.") \
+    X(SLOT_SHARE, "slot_share", "%", \
+      100 * SLOT_PACKETS / (COPY_JOBS + VECTOR_JOBS), \
+      "Share of jobs that went from a ring slot straight to an engine.", \
+      "Launches take the short way.", \
+      "The firmware looks at most packets: waits, preemption or what the launch unit does not take.") \
+    X(COPY_UTILISATION, "copy_utilisation", "%", \
+      100 * COPY_BUSY_PS / (COPY_BUSY_PS + COPY_IDLE_PS), \
+      "Share of the time in which copy engines had a copy, the mean of all.", \
+      "Copies limit, or they wait for memory: look at copy_bandwidth.", \
+      "Copies are short, or nobody asks for any beside kernels.") \
+    X(COPY_BANDWIDTH, "copy_bandwidth", "GB/s", \
+      1000 * COPY_BYTES / COPY_BUSY_PS, \
+      "What a busy copy engine moves.", \
+      "Copies are large and nothing holds them up.", \
+      "Small copies, rows of few bytes, or others at the same memory or link.") \
+    X(VECTOR_UTILISATION, "vector_utilisation", "%", \
+      100 * VECTOR_BUSY_PS / (VECTOR_BUSY_PS + VECTOR_IDLE_PS), \
+      "Share of the time in which vector cores had a work-group, the mean of all.", \
+      "Cores are what limits, or what they wait for: look at the stalls.", \
+      "Too few work-groups, gaps between kernels, or a long last group.") \
+    X(VECTOR_IPC, "vector_ipc", "instructions/cycle", \
+      VECTOR_INSTRUCTIONS / (VECTOR_BUSY_PS * VECTOR_HZ / 1e12), \
+      "Instructions that a busy vector core completes in a cycle, 1 at most.", \
+      "Scalar code, or short vectors: are there vectors at all (vector_simd_share)?", \
+      "Long vector instructions, each of many cycles, or stalls.") \
+    X(VECTOR_LATENCY_STALLS, "vector_latency_stalls", "%", \
+      100 * VECTOR_LATENCY_PS / VECTOR_BUSY_PS, \
+      "Share of busy vector cores' time that waits for answers of memory.", \
+      "Scalar loads that miss the cache, or atomics: load by vectors, use memory of the work-group.", \
+      "Nearly all loads hit, or are of vectors.") \
+    X(VECTOR_BANDWIDTH_STALLS, "vector_bandwidth_stalls", "%", \
+      100 * VECTOR_BANDWIDTH_PS / VECTOR_BUSY_PS, \
+      "Share of busy vector cores' time that waits for memory's bandwidth.", \
+      "Memory limits: move fewer bytes for each result, or keep them in the core.", \
+      "Memory keeps up.") \
+    X(VECTOR_LINK_STALLS, "vector_link_stalls", "%", \
+      100 * VECTOR_LINK_PS / VECTOR_BUSY_PS, \
+      "Share of busy vector cores' time that waits for memory of other cards.", \
+      "Copy what is read often to this card first.", \
+      "Kernels hardly use other cards' memory, or write to it.") \
+    X(VECTOR_LAUNCH_SHARE, "vector_launch_share", "%", \
+      100 * VECTOR_LAUNCH_PS / VECTOR_BUSY_PS, \
+      "Share of busy vector cores' time that starts work-items.", \
+      "Work-items do too little: give each more.", \
+      "Starting items costs nothing that matters.") \
+    X(VECTOR_SIMD_SHARE, "vector_simd_share", "%", \
+      100 * (VECTOR_SIMD_INT + VECTOR_SIMD_FP + VECTOR_SIMD_MOVES + VECTOR_SIMD_LOADS + VECTOR_SIMD_STORES) / VECTOR_INSTRUCTIONS, \
+      "Share of kernels' instructions that are of vectors.", \
+      "The kernel is vectorised.", \
+      "Scalar code: was it compiled for vectors, and do loops have a form that compilers vectorise?") \
+    X(VECTOR_LANE_USE, "vector_lane_use", "%", \
+      100 * VECTOR_LANES_ACTIVE / VECTOR_LANES, \
+      "Share of the elements of register groups that vector instructions work on.", \
+      "Vectors are full.", \
+      "Short rows, tails or masks leave most of each vector unused.") \
+    X(VECTOR_GFLOPS, "vector_gflops", "GFLOP/s", \
+      1000 * (VECTOR_FLOPS_F16 + VECTOR_FLOPS_F32 + VECTOR_FLOPS_F64) / TIME_PS, \
+      "Floating point operations of kernels, of all types.", \
+      "Compare with the peak of the card's SKU.", \
+      "Gaps, stalls, short vectors, or work that is not floating point.") \
+    X(VECTOR_INTENSITY, "vector_intensity", "FLOP/byte", \
+      (VECTOR_FLOPS_F16 + VECTOR_FLOPS_F32 + VECTOR_FLOPS_F64) / VRAM_VECTOR_BYTES, \
+      "Operations for each byte that kernels move from or to the card's memory.", \
+      "Computing limits.", \
+      "Memory limits: below the card's peak GFLOP/s divided by its GB/s.") \
+    X(VECTOR_TLB_MISS_RATE, "vector_tlb_miss_rate", "%", \
+      100 * VECTOR_TLB_MISSES / VECTOR_TLB_LOOKUPS, \
+      "Share of vector cores' translations that walk tables.", \
+      "Accesses jump over many pages: larger pages, or another order.", \
+      "Pages are at hand.") \
+    X(VECTOR_DISPATCH_WAIT, "vector_dispatch_wait", "us", \
+      VECTOR_QUEUED_PS / VECTOR_JOBS / 1e6, \
+      "Time from a kernel's descriptor at its port to the first work-group on a core, the mean.", \
+      "Kernels queue for cores behind others.", \
+      "Cores are free when kernels come.") \
+    X(VRAM_BANDWIDTH, "vram_bandwidth", "GB/s", \
+      1000 * VRAM_BYTES / TIME_PS, \
+      "What goes into and out of the card's memory.", \
+      "Near to the SKU's copy.vram_gb_per_s: memory limits.", \
+      "Memory does not limit.") \
+    X(VRAM_WAIT, "vram_wait", "ns/KiB", \
+      1.024 * VRAM_WAIT_PS / VRAM_BYTES, \
+      "How long each KiB waited for what others moved before it.", \
+      "Many users at once, more than memory has room for.", \
+      "Whoever comes finds it free.") \
+    X(PCIE_READ_BANDWIDTH, "pcie_read_bandwidth", "GB/s", \
+      1000 * PCIE_READ_BYTES / TIME_PS, \
+      "What the card reads of host memory.", \
+      "Near to the SKU's copy.host_gb_per_s: input limits.", \
+      "Host memory is hardly read.") \
+    X(PCIE_WRITE_BANDWIDTH, "pcie_write_bandwidth", "GB/s", \
+      1000 * PCIE_WRITE_BYTES / TIME_PS, \
+      "What the card writes to host memory.", \
+      "Near to the SKU's copy.host_gb_per_s: output limits.", \
+      "Host memory is hardly written.") \
+    X(LINK_TX_BANDWIDTH, "link_tx_bandwidth", "GB/s", \
+      1000 * LINK_TX_BYTES / TIME_PS, \
+      "Payload that leaves by links, all ports together.", \
+      "Near to link.gbit_per_s of the SKU, times the ports in use: links limit.", \
+      "Links do not limit, or wait for who sends.") \
+    X(LINK_RX_BANDWIDTH, "link_rx_bandwidth", "GB/s", \
+      1000 * LINK_RX_BYTES / TIME_PS, \
+      "Payload that comes by links, all ports together.", \
+      "As link_tx_bandwidth.", \
+      "As link_tx_bandwidth.") \
+    X(LINK_RETRY_RATE, "link_retry_rate", "%", \
+      100 * LINK_RETRIES / LINK_TX_MESSAGES, \
+      "Frames that were sent again, for each message sent.", \
+      "A damaged link: orrery-smi links names the port.", \
+      "Links are sound.")
+// clang-format on
