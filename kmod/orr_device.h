@@ -68,6 +68,7 @@
 #include <orrery/hw/pci.h>
 
 #include "orr_barrier.h"
+#include "orr_counters.h"
 #include "orr_foreign.h"
 #include "orr_grant.h"
 #include "orr_kernel_api.h"
@@ -211,6 +212,20 @@ struct orr_irq {
 };
 
 /**
+ * struct orr_snapshot - where the card writes its counters, all of one moment
+ */
+struct orr_snapshot {
+	/** @lock: one reader after the other; perf reads with interrupts off */
+	raw_spinlock_t lock;
+	/** @words: what the card writes, ORR_COUNTERS_MAX; NULL: it cannot. Under @lock */
+	__le64 *words;
+	/** @dma: their bus address */
+	dma_addr_t dma;
+	/** @tag: of the last one asked for; @lock */
+	u32 tag;
+};
+
+/**
  * struct orr_stats - what debugfs tells those who look after the driver
  */
 struct orr_stats {
@@ -262,6 +277,8 @@ struct orr_device {
 	dma_addr_t usage_dma;
 	/** @mailbox: to and from the firmware */
 	struct orr_mailbox mailbox;
+	/** @snapshot: of the counters */
+	struct orr_snapshot snapshot;
 
 	/** @vectors: interrupt messages that the host gave us, 1 .. 4 */
 	unsigned int vectors;
@@ -532,6 +549,12 @@ static inline bool orr_has_multicast_reads(const struct orr_device *odev)
 static inline bool orr_link_counts(const struct orr_device *odev)
 {
 	return (odev->info.hw_version & 0xffff) >= 1;
+}
+
+/* Whether it tells all counters as of one moment. */
+static inline bool orr_has_snapshots(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 8;
 }
 
 /* Whether cards read each other, as grants say: hardware 2.2. */

@@ -116,6 +116,7 @@ static int orr_device_init(struct orr_device *odev)
 	if (ret)
 		return ret;
 	orr_mbox_init(odev);
+	orr_counters_init(odev);
 	INIT_LIST_HEAD(&odev->registry_node);
 	orr_grants_init(odev);
 	INIT_LIST_HEAD(&odev->bos);
@@ -209,6 +210,9 @@ static int orr_probe_boot(struct orr_device *odev)
 	if (ret)
 		return ret;
 	ret = orr_mbox_alloc(odev);
+	if (ret)
+		return ret;
+	ret = orr_counters_alloc(odev);
 	if (ret)
 		return ret;
 	ret = orr_irq_init(odev);

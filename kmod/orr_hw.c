@@ -186,9 +186,8 @@ int orr_hw_identify(struct orr_device *odev)
 				 ORR_LINK_MAX_PORTS);
 	info->doorbell_pages = min_t(u32, orr_hw_constant32(odev, ORR_R_DOORBELL_PAGES, &ones),
 				     ORR_DB_PAGES);
-	/* Counters end where the link registers begin. */
 	info->counters = min_t(u32, orr_hw_constant32(odev, ORR_R_COUNTERS, &ones),
-			       (ORR_R_LINK(0) - ORR_R_COUNTER(0)) / sizeof(u64));
+			       ORR_COUNTERS_MAX);
 	info->save_bytes = orr_hw_constant32(odev, ORR_R_SAVE_BYTES, &ones);
 	info->vector_vlen = orr_hw_constant32(odev, ORR_R_VECTOR_VLEN, &ones);
 	info->checks = orr_hw_constant32(odev, ORR_R_CHECKS, &ones);

@@ -82,7 +82,8 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 				     ORR_FEATURE_FABRIC_SEMAPHORES : 0) |
 			    (orr_has_barriers(odev) ? ORR_FEATURE_BARRIERS : 0) |
 			    (orr_has_multicasts(odev) ? ORR_FEATURE_MULTICASTS : 0) |
-			    (orr_has_multicast_reads(odev) ? ORR_FEATURE_MULTICAST_READS : 0),
+			    (orr_has_multicast_reads(odev) ? ORR_FEATURE_MULTICAST_READS : 0) |
+			    (orr_has_snapshots(odev) ? ORR_FEATURE_SNAPSHOTS : 0),
 	};
 	memcpy(args->vector_isa, info->vector_isa, sizeof(args->vector_isa));
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));
@@ -335,9 +336,7 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 	struct drm_orr_query_counters *args = data;
 	u64 __user *values = u64_to_user_ptr(args->values);
 	u32 count = min(args->count, odev->info.counters);
-	bool ones = false;
 	int idx, ret;
-	u32 i;
 
 	if (args->pad)
 		return -EINVAL;
@@ -349,11 +348,8 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	for (i = 0; i < count; i++) {
-		copy[i] = orr_read64(odev, ORR_R_COUNTER(i));
-		ones |= copy[i] == U64_MAX;
-	}
-	if (!orr_hw_answers(odev, ones))
+	ret = orr_counters_read(odev, 0, count, copy);
+	if (ret != -ETIMEDOUT && !orr_hw_answers(odev, ret))
 		ret = -ENODEV;
 	orr_exit(odev, idx);
 	if (ret)

@@ -4,7 +4,7 @@
  *
  * They count for the whole card, whoever uses it, so events are of a CPU and not of a process, and perf's
  * own rules say who may have some. Counters have 64 bits and no interrupts: there is no sampling, and
- * nothing to do between two reads.
+ * nothing to do between two reads. What perf reads, starts or stops together is of one moment.
  *
  * An event outlives its card, and perf looks at a PMU until its last event is gone, later than it tells
  * anybody. So a PMU stays until the module goes, which waits for all events; without a card its events stand
@@ -44,6 +44,19 @@ struct orr_pmu {
 	struct orr_device __rcu *odev;
 	/** @cards: that have had it so far; changes while @odev is NULL only */
 	unsigned long cards;
+	/**
+	 * @together: brackets that are open: what is in them reads one snapshot. This and what is behind it
+	 * belong to @cpu, with interrupts off.
+	 */
+	unsigned int together;
+	/** @taken: it has been asked for since the first was opened */
+	bool taken;
+	/** @known: how many of @values the card told, 0: none */
+	u32 known;
+	/** @of: the card that told them, as @cards */
+	unsigned long of;
+	/** @values: of the last snapshot */
+	u64 values[ORR_COUNTERS_MAX];
 };
 
 /* Guards orr_pmus, and who has which. */
@@ -65,24 +78,65 @@ static struct orr_pmu *orr_pmu_of_dev(struct device *dev)
  * --- events ---
  */
 
-/* Return: false: nobody can say. */
-static bool orr_pmu_look(struct orr_pmu *pmu, u32 number, u64 *value, unsigned long *card)
+static void orr_pmu_take(struct orr_pmu *pmu)
 {
 	struct orr_device *odev;
-	bool good = false;
 	int idx;
 
+	pmu->known = 0;
 	guard(rcu)();
 	odev = rcu_dereference(pmu->odev);
 	if (!odev || orr_enter(odev, &idx))
-		return false;
-	if (number < odev->info.counters) {
-		*value = orr_read64(odev, ORR_R_COUNTER(number));
-		*card = pmu->cards;
-		good = *value != U64_MAX;
+		return;
+	if (!orr_counters_read(odev, 0, odev->info.counters, pmu->values)) {
+		pmu->known = odev->info.counters;
+		pmu->of = pmu->cards;
 	}
 	orr_exit(odev, idx);
-	return good;
+}
+
+/* Return: false: nobody can say. */
+static bool orr_pmu_look(struct orr_pmu *pmu, u32 number, u64 *value, unsigned long *card)
+{
+	if (!pmu->together || !pmu->taken)
+		orr_pmu_take(pmu);
+	pmu->taken = true;
+	if (number >= pmu->known)
+		return false;
+	*value = pmu->values[number];
+	*card = pmu->of;
+	return true;
+}
+
+/*
+ * perf brackets what belongs together: groups that are read, and all that starts or stops. It does so on each
+ * CPU, with interrupts off; our events are on one.
+ */
+static void orr_pmu_open(struct pmu *base)
+{
+	struct orr_pmu *pmu = to_orr_pmu(base);
+
+	if (smp_processor_id() == READ_ONCE(pmu->cpu) && !pmu->together++)
+		pmu->taken = false;
+}
+
+static void orr_pmu_close(struct pmu *base)
+{
+	struct orr_pmu *pmu = to_orr_pmu(base);
+
+	if (smp_processor_id() == READ_ONCE(pmu->cpu) && pmu->together)
+		pmu->together--;
+}
+
+static void orr_pmu_start_txn(struct pmu *base, unsigned int flags)
+{
+	orr_pmu_open(base);
+}
+
+static int orr_pmu_commit_txn(struct pmu *base)
+{
+	orr_pmu_close(base);
+	return 0;
 }
 
 /* Called by perf with interrupts off, and by nobody else at the same time. */
@@ -297,6 +351,11 @@ static int orr_pmu_make(const char *name, struct orr_device *odev)
 		.task_ctx_nr = perf_invalid_context,
 		.capabilities = PERF_PMU_CAP_NO_EXCLUDE | PERF_PMU_CAP_NO_INTERRUPT,
 		.attr_groups = orr_pmu_groups,
+		.pmu_enable = orr_pmu_close,
+		.pmu_disable = orr_pmu_open,
+		.start_txn = orr_pmu_start_txn,
+		.commit_txn = orr_pmu_commit_txn,
+		.cancel_txn = orr_pmu_close,
 		.event_init = orr_pmu_event_init,
 		.add = orr_pmu_add,
 		.del = orr_pmu_del,

@@ -170,8 +170,8 @@ static ssize_t orr_counter_show(struct device *dev, struct device_attribute *att
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	value = orr_read64(odev, ORR_R_COUNTER(number));
-	if (value == U64_MAX && !orr_hw_answers(odev, true))
+	ret = orr_counters_read(odev, number, 1, &value);
+	if (ret == -EIO && !orr_hw_answers(odev, true))
 		ret = -ENODEV;
 	orr_exit(odev, idx);
 	return ret ?: sysfs_emit(buf, "%llu\n", value);

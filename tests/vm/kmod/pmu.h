@@ -32,8 +32,11 @@ inline perf_event_attr pmu_attributes(int node, const std::string& counter) {
 // An event of the whole card: a file, or 0 and the errno.
 struct PmuEvent {
     PmuEvent() = default;
-    explicit PmuEvent(perf_event_attr attributes, int cpu = 0, int process = -1) {
-        const long fd = ::syscall(SYS_perf_event_open, &attributes, process, cpu, -1, 0);
+    // `leader`: of the group that it joins.
+    explicit PmuEvent(perf_event_attr attributes, int cpu = 0, int process = -1,
+                      const PmuEvent* leader = nullptr) {
+        const long fd = ::syscall(SYS_perf_event_open, &attributes, process, cpu,
+                                  leader != nullptr ? leader->file.get() : -1, 0);
         error = fd < 0 ? errno : 0;
         file = File(static_cast<int>(fd));
     }

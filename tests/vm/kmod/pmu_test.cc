@@ -1,7 +1,11 @@
 // Counters by perf: they count what the card does, exactly, for whoever may count all of a machine.
 #include <gtest/gtest.h>
+#include <orrery/hw/counters.h>
 
+#include <atomic>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "tests/vm/kmod/place.h"
 #include "tests/vm/kmod/pmu.h"
@@ -10,6 +14,12 @@ namespace orrery::kmod_test {
 namespace {
 
 constexpr std::uint64_t kBytes = 1 << 20;
+
+drm_orr_query_device query(const Place& place) {
+    drm_orr_query_device card{};
+    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    return card;
+}
 
 TEST(Pmu, CountsWhatTheCardDoes) {
     Place place(0);
@@ -31,6 +41,77 @@ TEST(Pmu, CountsWhatTheCardDoes) {
     EXPECT_EQ(place.queue->run(std::vector{fill(kVa, 4096, 9)}), 0);
     EXPECT_EQ(bytes.count(), kJobs * kBytes + 4096);
     EXPECT_EQ(jobs.count(), kJobs + 2);
+}
+
+// Busy and idle time of copy engines are the time of all of them, while copies run: only if the three are of
+// one moment, at each reading and where they began.
+TEST(Pmu, AGroupIsOfOneMoment) {
+    Place place(0);
+    place.make_memory(kBytes);
+    const drm_orr_query_device card = query(place);
+    perf_event_attr attributes = pmu_attributes(0, "time_ps");
+    attributes.read_format = PERF_FORMAT_GROUP;
+    attributes.disabled = 1;
+    const PmuEvent time(attributes);
+    ASSERT_EQ(time.error, 0);
+    const PmuEvent busy(pmu_attributes(0, "copy_busy_ps"), 0, -1, &time);
+    const PmuEvent idle(pmu_attributes(0, "copy_idle_ps"), 0, -1, &time);
+    ASSERT_EQ(busy.error, 0);
+    ASSERT_EQ(idle.error, 0);
+    std::uint64_t last = 0;
+    for (unsigned round = 0; round < 20; ++round) {
+        if (round % 5 == 0) ASSERT_EQ(::ioctl(time.file.get(), PERF_EVENT_IOC_ENABLE, 0), 0);
+        place.queue->submit(std::vector{fill(kVa, kBytes, round), fill(kVa, kBytes, round)});
+        std::uint64_t values[4] = {};
+        ASSERT_EQ(::read(time.file.get(), values, sizeof values), static_cast<ssize_t>(sizeof values));
+        EXPECT_EQ(values[0], 3u);
+        EXPECT_EQ(values[2] + values[3], values[1] * card.copy_engines) << round;
+        EXPECT_GE(values[1], last);
+        last = values[1];
+        if (round % 5 == 4) ASSERT_EQ(::ioctl(time.file.get(), PERF_EVENT_IOC_DISABLE, 0), 0);
+        EXPECT_EQ(place.outcome().error, 0u);
+    }
+    EXPECT_GT(last, 0u);
+}
+
+// Whoever reads at the same time: a process by the driver's call, and others by perf and sysfs.
+TEST(Pmu, ReadersDoNotSpoilEachOthers) {
+    Place place(0);
+    place.make_memory(kBytes);
+    const drm_orr_query_device card = query(place);
+    ASSERT_NE(card.features & ORR_FEATURE_SNAPSHOTS, 0u);
+    const PmuEvent event(pmu_attributes(0, "time_ps"));
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        std::uint64_t last = 0;
+        while (!done) {
+            const std::uint64_t now = event.count();
+            EXPECT_GE(now, last);
+            last = now;
+            EXPECT_NE(read_file("/sys/class/accel/accel0/device/counters/copy_idle_ps"), "");
+        }
+    });
+    std::vector<std::uint64_t> values(card.counters), before(card.counters);
+    for (unsigned round = 0; round < 50; ++round) {
+        place.queue->submit(std::vector{fill(kVa, kBytes, round)});
+        drm_orr_query_counters counters{};
+        counters.values = reinterpret_cast<std::uintptr_t>(values.data());
+        counters.count = card.counters;
+        ASSERT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &counters), 0);
+        const std::uint64_t now = values[ORR_CTR_TIME_PS];
+        EXPECT_EQ(values[ORR_CTR_COPY_BUSY_PS] + values[ORR_CTR_COPY_IDLE_PS], now * card.copy_engines);
+        EXPECT_EQ(values[ORR_CTR_VECTOR_BUSY_PS] + values[ORR_CTR_VECTOR_IDLE_PS], now * card.vector_cores);
+        EXPECT_EQ(values[ORR_CTR_CORE_BUSY_PS] + values[ORR_CTR_CORE_IDLE_PS], now);
+        EXPECT_EQ(values[ORR_CTR_VRAM_CORE_BYTES] + values[ORR_CTR_VRAM_COPY_BYTES] +
+                      values[ORR_CTR_VRAM_VECTOR_BYTES] + values[ORR_CTR_VRAM_LINK_BYTES],
+                  values[ORR_CTR_VRAM_BYTES]);
+        for (std::uint32_t i = 0; i < card.counters; ++i)
+            EXPECT_GE(values[i], before[i]) << i;
+        before = values;
+        EXPECT_EQ(place.outcome().error, 0u);
+    }
+    done = true;
+    other.join();
 }
 
 TEST(Pmu, EachCardHasItsOwn) {

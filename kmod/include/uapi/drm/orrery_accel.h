@@ -105,6 +105,8 @@ struct drm_orr_query_device {
  * It reads them too, combined by the switch (ORR_MULTICAST_READ). A driver before 1.10 does not say.
  */
 #define ORR_FEATURE_MULTICAST_READS (1u << 8)
+/* QUERY_COUNTERS tells all of one moment of model time. A driver before 1.10 does not say. */
+#define ORR_FEATURE_SNAPSHOTS (1u << 9)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -290,6 +292,7 @@ struct drm_orr_queue_fence {
 	__u64 point; /* timeline point; 0: binary syncobj */
 };
 
+/* -ETIMEDOUT: the card was late with its counters, try again; -EIO: it does not reach its driver's memory. */
 struct drm_orr_query_counters {
 	__u64 values; /* in: user pointer to __u64[count] */
 	__u32 count; /* in: room; out: counters that the card has */
