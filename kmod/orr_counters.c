@@ -41,7 +41,7 @@ int orr_counters_alloc(struct orr_device *odev)
 	return snapshot->words ? 0 : -ENOMEM;
 }
 
-/* With the lock held. Return: 0, -EIO: all-ones or a fault, -ETIMEDOUT. */
+/* With the lock held. Return: as orr_counters_read(). */
 static int orr_snapshot_take(struct orr_device *odev)
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
@@ -54,7 +54,7 @@ static int orr_snapshot_take(struct orr_device *odev)
 	for (tries = 0; tries < ORR_SNAPSHOT_TRIES; tries++) {
 		done = orr_read32(odev, ORR_R_SNAPSHOT_DONE);
 		if (done == U32_MAX)
-			return -EIO;
+			return -ENODEV;
 		if ((done & 0xffff) == snapshot->tag)
 			return done >> 16 ? -EIO : 0;
 	}
@@ -70,8 +70,8 @@ static int orr_snapshot_take(struct orr_device *odev)
  *
  * Any context. Of a card before 2.8 they are read one after the other.
  *
- * Return: 0; -EIO: the card gave nothing that can be used, orr_hw_answers() says whether it is there;
- * -ETIMEDOUT: it has not done so in time.
+ * Return: 0; -ENODEV: it reads as all-ones, which is for orr_hw_answers(); -EIO: it does not reach our memory;
+ * -ETIMEDOUT: it was late.
  */
 int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values)
 {
@@ -85,7 +85,7 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 			values[i] = orr_read64(odev, ORR_R_COUNTER(first + i));
 			ones |= values[i] == U64_MAX;
 		}
-		return ones ? -EIO : 0;
+		return ones ? -ENODEV : 0;
 	}
 	guard(raw_spinlock_irqsave)(&snapshot->lock);
 	ret = orr_snapshot_take(odev);

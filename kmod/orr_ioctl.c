@@ -349,8 +349,8 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 	if (ret)
 		return ret;
 	ret = orr_counters_read(odev, 0, count, copy);
-	if (ret != -ETIMEDOUT && !orr_hw_answers(odev, ret))
-		ret = -ENODEV;
+	if (ret == -ENODEV)
+		orr_hw_answers(odev, true);
 	orr_exit(odev, idx);
 	if (ret)
 		return ret;

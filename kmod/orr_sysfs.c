@@ -171,8 +171,8 @@ static ssize_t orr_counter_show(struct device *dev, struct device_attribute *att
 	if (ret)
 		return ret;
 	ret = orr_counters_read(odev, number, 1, &value);
-	if (ret == -EIO && !orr_hw_answers(odev, true))
-		ret = -ENODEV;
+	if (ret == -ENODEV)
+		orr_hw_answers(odev, true);
 	orr_exit(odev, idx);
 	return ret ?: sysfs_emit(buf, "%llu\n", value);
 }

@@ -34,8 +34,6 @@ constexpr Name kHost[] = {
     N(ORR_R_LINK_PORTS),
     N(ORR_R_DOORBELL_PAGES),
     N(ORR_R_COUNTERS),
-    N(ORR_R_SNAPSHOT),
-    N(ORR_R_SNAPSHOT_DONE),
     N(ORR_R_CORE_HZ),
     N(ORR_R_VECTOR_HZ),
     N(ORR_R_SKU_NAME),
@@ -90,6 +88,8 @@ constexpr Name kHost[] = {
     N(ORR_R_MULTICAST_CMD),
     N(ORR_R_MULTICAST_DONE),
     N(ORR_R_MULTICAST_FAULT),
+    N(ORR_R_SNAPSHOT),
+    N(ORR_R_SNAPSHOT_DONE),
     N(ORR_R_SKU),
 };
 constexpr Name kLink[] = {

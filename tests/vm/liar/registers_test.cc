@@ -232,7 +232,7 @@ const Use kUses[] = {
     {"StateThenEndOfReset", {{ORR_R_STATE, 1, 1}, {ORR_R_RESET_COUNT, 2, 1}}, kGone},
     {"Heartbeat", {{ORR_R_HEARTBEAT, 2, 1}}, kGone},
     {"ModelTime", {{ORR_R_MODEL_TIME, 1, 1}}, kGone, ask_device},
-    {"Counter", {{ORR_R_COUNTER(2), 1, 1}}, kGone, ask_counters},
+    {"Counters", {{ORR_R_SNAPSHOT_DONE, 1, 1}}, kGone, ask_counters},
     // The driver itself looks at these once a second, and at the state perhaps before the user does.
     {"LinkState", {{ORR_R_LINK(0) + ORR_R_LINK_STATE, 1, 2}}, kGone, ask_link},
     {"LinkLosses", {{ORR_R_LINK(0) + ORR_R_LINK_LOSSES, 1, 1}}, kGone},
