@@ -46,6 +46,9 @@ Group::Group(Context& context, int rank, Seat seat, std::vector<GroupMember> mem
       seat_(std::move(seat)),
       members_(std::move(members)),
       unit_(unit),
+      leader_(static_cast<int>(
+          std::ranges::find_if(members_, [](const GroupMember& one) { return one.slot != nullptr; }) -
+          members_.begin())),
       barrier_va_(own().barrier != nullptr ? own().barrier->va : 0),
       page_(std::move(page)),
       doubted_ns_(members_.size(), 0) {
@@ -223,6 +226,9 @@ void Group::look() {
     const std::unique_lock lock(look_mutex_, std::try_to_lock);
     if (!lock || all_failed_) return;
     if (!page_->cause()) {
+        // The others are reached by it only.
+        const auto& leader = members_[static_cast<std::size_t>(leader_)];
+        if (has_ended(leader.process) || page_->left(leader_)) page_->ask_nobody();
         if (const auto found = find_cause()) page_->tell(rank_, *found);
     }
     if (const auto cause = page_->cause()) fail_all(*cause);
@@ -233,9 +239,10 @@ std::optional<GroupCause> Group::cause() {
     while (true) {
         context_.fleet().watch();
         look();
+        (void)page_->settle();
         if (auto cause = page_->cause()) return cause;
         // Then there will be one.
-        bool any = page_->proposed().has_value();
+        bool any = false;
         for (int rank = 0; rank < size(); ++rank) {
             const auto& slot = members_[static_cast<std::size_t>(rank)].slot;
             any |= slot != nullptr && (slot->failed() || lost_hold(rank));

@@ -137,6 +137,7 @@ class Group final : public Fleet::Watched {
     Seat seat_;
     const std::vector<GroupMember> members_;
     const bool unit_;
+    const int leader_;  // of this machine
     const std::uint64_t barrier_va_;  // the page of the card's unit; 0: this member meets the others by none
     std::vector<int> below_;
     const std::shared_ptr<GroupPage> page_;

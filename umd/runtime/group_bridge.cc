@@ -80,19 +80,18 @@ GroupEdge::Image& GroupEdge::out() const {
     return *reinterpret_cast<Image*>(staging_.data());
 }
 
-GroupEdge::GroupEdge(Context& context, int rank, int peer, bool up, std::uint32_t port, std::uint64_t peer_uid,
+GroupEdge::GroupEdge(Context& context, int rank, int peer, bool up, std::uint32_t port,
                      std::vector<bool> behind)
     : context_(context),
       rank_(rank),
       peer_(peer),
       up_(up),
       port_(port),
-      peer_uid_(peer_uid),
       behind_(std::move(behind)),
       sent_(behind_.size()) {}
 
 GroupEdge::~GroupEdge() {
-    for (const auto& stream : {stream_, signals_, probe_}) {
+    for (const auto& stream : {stream_, signals_}) {
         if (stream != nullptr) stream->close();
     }
     if (own_ != nullptr) context_.name_semaphore(own_->va, {});
@@ -109,7 +108,7 @@ Result<std::unique_ptr<GroupEdge>> GroupEdge::create(Runtime& runtime, Context& 
         return fail(orrErrorInvalidValue, "rank 0 wrote nonsense about the machines: no card here is {:#x}", uid);
     ORR_TRY(context, runtime.context(device));
     std::unique_ptr<GroupEdge> edge(new GroupEdge(**context, rank, peer, up, up ? link.peer_port : link.port,
-                                                  up ? link.uid : link.peer_uid, std::move(behind)));
+                                                  std::move(behind)));
     const std::size_t bytes = image_bytes(edge->behind_.size());
     ORR_TRY(own, (*context)->shared_semaphores().create(SharedSemaphores::Kind::kGroup, bytes));
     edge->own_ = std::move(*own);
@@ -143,6 +142,7 @@ Status GroupEdge::import(const FabricKey& key, const Until& until) {
         if (theirs) {
             theirs_ = std::move(*theirs);
             theirs_->claim();
+            peer_node_ = key.node;
             return {};
         }
         // The drivers may not have met yet where a machine has just booted.
@@ -247,25 +247,13 @@ bool GroupEdge::quiet() const {
     return cut_ || stream_->done(index_);
 }
 
-// Nobody who had it lives, or can reach this card. A stream that waits for it is told which.
-std::optional<GroupCause> GroupEdge::why_closed() {
-    const GroupCause ended{orrErrorAborted, peer_, "its process ended"};
-    if (own_->failed()) return ended;
-    if (probe_ == nullptr) {
-        cut_ns_ = now_ns();
-        auto made = Stream::create(context_, 64, 0, {}, Stream::Use::kRelay);
-        if (!made) return ended;
-        probe_ = std::move(*made);
-        const orr_packet wait = make_wait(own_->va, ORR_SEM_FAILED - 1, 0);
-        if (!probe_->submit({&wait, 1}, OpNote{Op::kWait, nullptr})) return ended;
-    }
-    const auto told = probe_->look();
-    if (!told && now_ns() - cut_ns_ < kPatienceNs) return std::nullopt;
-    if (!told || told->code != orrErrorPeerAccess) return ended;
-    return GroupCause{orrErrorPeerAccess, peer_,
-                      fmt::format("its machine is not reached any more: its card {:016x} was at port {} of rank "
-                                  "{}'s device {} (see orrery-smi links)",
-                                  peer_uid_, port_, rank_, context_.device())};
+// Nobody who had it lives, or can reach this card.
+GroupCause GroupEdge::why_closed() const {
+    if (context_.winsys().foreign_node(port_) != 0) return {orrErrorAborted, peer_, "its process ended"};
+    return {orrErrorPeerAccess, peer_,
+            fmt::format("its machine is not reached any more: its card, node {}, was at port {} of rank {}'s "
+                        "device {} (orrery-smi links)",
+                        peer_node_, port_, rank_, context_.device())};
 }
 
 std::optional<GroupCause> GroupEdge::lost(GroupPage& page) {

@@ -52,24 +52,23 @@ class GroupEdge {
     // What is new here; whether anything was. quiet(): all of it has been sent.
     bool send(const GroupPage& page);
     bool quiet() const;
-    // The other side is gone, and since when it is known why: the group's cause.
+    // The other side is gone: the group's cause, once.
     std::optional<GroupCause> lost(GroupPage& page);
     bool over() const { return over_; }
 
   private:
     struct Image;
-    GroupEdge(Context& context, int rank, int peer, bool up, std::uint32_t port, std::uint64_t peer_uid,
+    GroupEdge(Context& context, int rank, int peer, bool up, std::uint32_t port,
               std::vector<bool> behind);
     static std::size_t image_bytes(std::size_t members);
     const Image& in() const;
     Image& out() const;
-    std::optional<GroupCause> why_closed();
+    GroupCause why_closed() const;
 
     Context& context_;
     const int rank_, peer_;
     const bool up_;  // nearer to rank 0
     const std::uint32_t port_;
-    const std::uint64_t peer_uid_;
     const std::vector<bool> behind_;  // by rank: comes from there
     std::shared_ptr<SemaphoreSlot> own_, theirs_;
     std::shared_ptr<Stream> signals_;
@@ -77,9 +76,9 @@ class GroupEdge {
     PinnedBuffer staging_;            // and from where
     std::vector<GroupPage::Part> sent_;
     std::uint64_t seen_ = 0, index_ = 0;
-    std::optional<Error> cut_;      // nothing goes there any more
+    std::optional<Error> cut_;  // nothing goes there any more
     std::int64_t cut_ns_ = 0;
-    std::shared_ptr<Stream> probe_;  // waits for what will not come: the card says why
+    std::uint32_t peer_node_ = 0;
     bool over_ = false;
 };
 

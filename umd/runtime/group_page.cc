@@ -213,11 +213,11 @@ void GroupPage::decide(int teller, const GroupCause& cause) {
 }
 
 void GroupPage::ask_nobody() {
+    if (load(head_.asks) == 0 && load(head_.proposed) == 0) return;
     store(head_.asks, 0);
     const std::uint64_t word = load(head_.proposed);
     std::uint64_t none = 0;
-    if (word != 0) std::atomic_ref(head_.cause).compare_exchange_strong(none, word);
-    wake();
+    if (word != 0 && std::atomic_ref(head_.cause).compare_exchange_strong(none, word)) wake();
 }
 
 bool GroupPage::settle() {

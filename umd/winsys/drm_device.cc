@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -295,6 +296,14 @@ class DrmDevice final : public Device {
             return fail_errno(number, file_->what("way query"));
         }
         return query;
+    }
+
+    std::optional<std::uint32_t> foreign_node(std::uint32_t port) override {
+        std::ifstream file(
+            fmt::format("/sys/bus/pci/devices/{}/links/{}/foreign_node", info().pci_address, port));
+        std::uint32_t node = 0;
+        if (!(file >> node)) return std::nullopt;
+        return node;
     }
 
     Status create_vm(Quota quota) override {

@@ -20,6 +20,10 @@
 
 namespace orrery::umd {
 
+std::optional<std::uint32_t> Device::foreign_node(std::uint32_t /*port*/) {
+    return std::nullopt;
+}
+
 Result<WaitCycle> Device::cycle(const Waiter& /*waiter*/) {
     return WaitCycle{};
 }

@@ -160,6 +160,9 @@ class Device {
     virtual Result<drm_orr_query_device> query() = 0;
     virtual Result<std::vector<std::uint64_t>> counters() = 0;
     virtual Result<drm_orr_query_link> link(std::uint32_t port) = 0;
+    // The number of a card of another machine at the other end, whose driver is there; 0: there is none.
+    // Nothing, as here: it is not known.
+    virtual std::optional<std::uint32_t> foreign_node(std::uint32_t port);
     // To the card with this number; no links: there is none. Here: over one link, as drivers before 1.5 have
     // it.
     virtual Result<drm_orr_query_way> way(std::uint64_t peer_uid);

@@ -1,0 +1,39 @@
+#!/bin/bash
+# groups.sh ORRERY_RUN LOGS OPTIONS... -- SCENARIO...: members of groups on several machines, with these options of
+# orrery-run. All members that live are told the same cause. In a scenario vm-ends-* QEMU of VM 1 is killed.
+set -uo pipefail
+run=$1 logs=$2
+shift 2
+options=()
+while [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+done
+shift
+fail() {
+    echo "groups.sh: $*" >&2
+    cat "$logs/out" >&2
+    exit 1
+}
+rm -rf "$logs"
+mkdir -p "$logs/share"
+"$run" "${options[@]}" --memory 512M --timeout 280 --share "$logs/share" --logs "$logs/run" -- umd_group_vms "$@" >"$logs/out" 2>&1 &
+running=$!
+wanted=0
+if [[ $1 == vm-ends-* ]]; then
+    wanted=122 # of a VM that ended
+    until [ -e "$logs/share/$1-waits" ]; do
+        kill -0 $running 2>/dev/null || fail "it ended before VM 1 was to end"
+        sleep 0.1
+    done
+    kill -KILL "$(sed -n 's/.*"qemu": \([0-9]*\).*/\1/p' "$logs/run/vm1/run.json")" || fail "no QEMU of VM 1"
+fi
+wait $running
+status=$?
+[ $status = $wanted ] || fail "status $status"
+for scenario in "$@"; do
+    grep -qE "^[0-9]+: $scenario: " "$logs/out" || fail "nobody says what became of $scenario"
+    # From whichever rank, but for who joins wrongly.
+    [[ $scenario == join-members ]] && continue
+    [ "$(sed -n "s/^[0-9]*: $scenario: //p" "$logs/out" | sort -u | wc -l)" = 1 ] || fail "$scenario: several causes"
+done
