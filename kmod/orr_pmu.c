@@ -371,6 +371,10 @@ static int orr_pmu_make(const char *name, struct orr_device *odev)
 		perf_pmu_unregister(&pmu->base);
 		return ret;
 	}
+	/* It may have gone before we were told of CPUs that go. */
+	scoped_guard(cpus_read_lock)
+		if (!cpu_online(pmu->cpu))
+			WRITE_ONCE(pmu->cpu, raw_smp_processor_id());
 	list_add(&no_free_ptr(pmu)->link, &orr_pmus);
 	return 0;
 }
