@@ -150,6 +150,9 @@ class Bus {
         return false;
     }
 
+    // With Config::tells_acquires: a fence that orders stores, or an atomic that releases, is to be done.
+    // False, with Hart::hold(): not yet.
+    virtual bool releases() { return true; }
     // With Config::tells_acquires: a fence, or an atomic that acquires, has been done.
     virtual void acquired() {}
 

@@ -47,6 +47,11 @@ void tell_acquire(Core* core, const Op* op) {
     if (core->config.tells_acquires && (op->imm & 2) != 0) core->bus->acquired();
 }
 
+// False: the stores before it are not where they must be first.
+bool may_release(Core* core, const Op* op) {
+    return !core->config.tells_acquires || (op->imm & 1) == 0 || core->bus->releases();
+}
+
 // A device may never let a compare-and-swap succeed, by changing under it; the guest then gets a fault.
 constexpr unsigned kMmioTries = 64;
 
@@ -89,6 +94,7 @@ template <class T, unsigned kLength>
 Next op_amo(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     T old = 0;
+    if (!may_release(core, op)) ORR_STOP();
     if (!amo<T>(core, op, old)) ORR_STOP();
     tell_acquire(core, op);
     core->charge_wait(left);
@@ -122,6 +128,7 @@ template <class T, unsigned kLength>
 Next op_lr(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     T value = 0;
+    if (!may_release(core, op)) ORR_STOP();
     if (!load_reserved<T>(core, op, value)) ORR_STOP();
     tell_acquire(core, op);
     core->charge_wait(left);
@@ -154,6 +161,7 @@ template <class T, unsigned kLength>
 Next op_sc(Core* core, Op* op, std::int64_t left) {
     core->publish(op, left);
     std::uint64_t failed = 0;
+    if (!may_release(core, op)) ORR_STOP();
     if (!store_conditional<T>(core, op, failed)) ORR_STOP();
     tell_acquire(core, op);
     core->charge_wait(left);
@@ -184,7 +192,14 @@ Next op_fence(Core* core, Op* op, std::int64_t left) {
         ORR_STOP();
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (core->config.tells_acquires) core->bus->acquired();
+    if (core->config.tells_acquires) {
+        constexpr std::int32_t kWriteBefore = 0x10, kBothBehind = 3;
+        if ((op->imm & kWriteBefore) != 0 && (op->imm & kBothBehind) != 0) {
+            core->publish(op, left);
+            if (!core->bus->releases()) ORR_STOP();
+        }
+        core->bus->acquired();
+    }
     if (ORR_UNLIKELY(core->config.tells_accesses)) {
         const Handler told = told_fence<kLength>;
         ORR_CALL(told, core, op, left);

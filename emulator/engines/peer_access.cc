@@ -139,6 +139,13 @@ void PeerAccess::store(std::uint64_t va, unsigned size, std::uint64_t value, std
     stores_.back().data.insert(stores_.back().data.end(), bytes, bytes + size);
 }
 
+PeerAccess::Got PeerAccess::release(std::uint64_t pc) {
+    if (stored_.empty() && stores_.empty()) return Got::kHere;
+    releases_ = true;
+    release_pc_ = pc;
+    return Got::kNotYet;
+}
+
 // --- ahead ---
 
 void PeerAccess::take_ahead(std::uint64_t va, std::uint64_t bytes) {
@@ -357,6 +364,8 @@ bool PeerAccess::send_stores(std::uint32_t asid, Ways& ways, ModelTime now) {
             parked_node_ = found->node;
             return true;
         }
+        if (std::ranges::find(stored_, found->node, &Stored::node) == stored_.end())
+            stored_.push_back({.node = found->node, .va = va});
         left_ = std::max(left_, sent.sent_ps);
         bytes_ += sent.bytes;
         if (bytes_ != store.data.size()) continue;
@@ -366,6 +375,35 @@ bool PeerAccess::send_stores(std::uint32_t asid, Ways& ways, ModelTime now) {
     stores_.clear();
     sent_ = 0;
     return true;
+}
+
+bool PeerAccess::fails(std::uint32_t fault, std::uint64_t va, std::uint64_t pc) {
+    fault_ = {fault, va};
+    fault_pc_ = pc;
+    return false;
+}
+
+bool PeerAccess::ask_stored(Ways& ways, ModelTime now, Sent& how) {
+    if (release_fault_ != ORR_FAULT_NONE) return fails(release_fault_, release_va_, release_pc_);
+    for (Stored& one : stored_) {
+        PeerPort* const link = ways.to(context_.peers, one.node);
+        if (link == nullptr || (one.tag != 0 && link != one.link))
+            return fails(context_.peers.fault_of(one.node), one.va, release_pc_);
+        if (one.tag != 0 || how != Sent::kYes || in_flight_ >= most_reads_) continue;
+        const LinkAsk ask = link->read(one.node, 0, {}, now, *this);
+        if (ask.tag == 0 && ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
+            return fails(ask.fault, one.va, release_pc_);
+        how = sent(ask, one.node, link);
+        one.tag = ask.tag;
+        one.link = link;
+    }
+    releases_ = !stored_.empty();
+    return true;
+}
+
+// What came from there was behind all stores that had been sent.
+void PeerAccess::arrived(std::uint32_t node) {
+    std::erase_if(stored_, [node](const Stored& one) { return one.node == node && one.tag == 0; });
 }
 
 void PeerAccess::look_at_ways(Ways& ways) {
@@ -407,6 +445,7 @@ PeerAccess::Next PeerAccess::go_on(std::uint32_t asid, Ways& ways, ModelTime now
     }
     if (how == Sent::kYes && atomic_ && !atomic_->sent && !atomic_->here)
         how = send(*atomic_, asid, ways, now);
+    if (releases_ && !ask_stored(ways, now, how)) return Next::kFailed;
     if (std::exchange(goes_ahead_, false) && wanted_ == 0 && how == Sent::kYes) send_ahead(asid, ways, now);
     if (idle()) return Next::kGoOn;
     waits_ = in_flight_ != 0;
@@ -417,8 +456,19 @@ PeerAccess::Next PeerAccess::go_on(std::uint32_t asid, Ways& ways, ModelTime now
 }
 
 void PeerAccess::answered(std::uint32_t tag, const LinkAnswer& answer) {
+    if (const auto one = std::ranges::find(stored_, tag, &Stored::tag); one != stored_.end()) {
+        // Of what has no answer of its own, as a multicast, this is all that there is.
+        const bool good = answer.fault == ORR_FAULT_NONE || answer.fault == ORR_FAULT_NO_ROUTE;
+        if (!good) {
+            release_fault_ = answer.fault;
+            release_va_ = one->va;
+        }
+        stored_.erase(one);
+        return one_came();
+    }
     const auto piece = std::ranges::find(pieces_, tag, &Piece::tag);
     if (piece == pieces_.end()) return came_ahead(tag, answer.fault);
+    if (answer.fault == ORR_FAULT_NONE) arrived(piece->node);
     came(*piece, answer.fault);
     one_came();
 }
@@ -430,7 +480,9 @@ void PeerAccess::one_came() {
 
 void PeerAccess::Atomic::answered(std::uint32_t, const LinkAnswer& its_answer) {
     came(*this, its_answer);
-    if (core != nullptr) core->one_came();
+    if (core == nullptr) return;
+    if (its_answer.fault == ORR_FAULT_NONE) core->arrived(node);
+    core->one_came();
 }
 
 // Without a core it is looked for when the group goes on; the port tells when no answer can come any more.
@@ -457,7 +509,7 @@ void PeerAccess::wake() {
 std::unique_ptr<PeerAccess::Owed> PeerAccess::leave() {
     std::unique_ptr<Owed> owed;
     const bool sent = atomic_ && atomic_->sent;
-    if (sent || !stores_.empty()) owed = std::make_unique<Owed>();
+    if (sent || !stores_.empty() || !stored_.empty()) owed = std::make_unique<Owed>();
     if (sent) {
         atomic_->core = nullptr;
         owed->atomic_ = std::move(atomic_);
@@ -466,6 +518,11 @@ std::unique_ptr<PeerAccess::Owed> PeerAccess::leave() {
         owed->stores_ = std::move(stores_);
         owed->sent_ = sent_;
         owed->bytes_ = bytes_;
+    }
+    if (owed) {
+        for (Stored& one : stored_)
+            if (one.tag != 0) one.link->abandon(std::exchange(one.tag, 0));
+        owed->stored_ = std::move(stored_);
     }
     forget();
     return owed;
@@ -476,6 +533,7 @@ void PeerAccess::take(std::unique_ptr<Owed> owed) {
     stores_ = std::move(owed->stores_);
     sent_ = owed->sent_;
     bytes_ = owed->bytes_;
+    stored_ = std::move(owed->stored_);
     atomic_ = std::move(owed->atomic_);
     if (!atomic_) return;
     atomic_->core = this;
@@ -504,6 +562,11 @@ void PeerAccess::forget() {
     took_ahead_ = false;
     atomic_.reset();
     stores_.clear();
+    for (const Stored& one : stored_)
+        if (one.tag != 0) one.link->abandon(one.tag);
+    stored_.clear();
+    releases_ = false;
+    release_fault_ = ORR_FAULT_NONE;
     parked_ = nullptr;
     sent_ = bytes_ = 0;
     left_ = 0;

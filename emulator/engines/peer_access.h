@@ -53,13 +53,18 @@ class PeerAccess final : private Asker {
     void store(std::uint64_t va, unsigned size, std::uint64_t value, std::uint64_t pc);
     // No load behind this is done before those in front of it.
     void acquire() { drop_ahead(); }
+    // All stores in front of this, which is at `pc`, have been carried out by their owners. What is sent to
+    // one of them and answered says so; else each is asked.
+    Got release(std::uint64_t pc);
+    // Some may not have been.
+    bool has_stored() const { return !stored_.empty(); }
     const MmuFault& fault() const { return fault_; }
 
     // --- between two quanta ---
     // Nothing is to be sent or waited for.
     bool idle() const {
         return wanted_ == 0 && in_flight_ == 0 && stores_.empty() && !rests_ && !goes_ahead_ &&
-               (!atomic_ || atomic_->here);
+               (!atomic_ || atomic_->here) && !releases_;
     }
     enum class Next : std::uint8_t {
         kGoOn,
@@ -71,7 +76,8 @@ class PeerAccess final : private Asker {
     // Since forget(), which then has nothing to do.
     bool unused() const { return !used_; }
     // The group leaves its core between two quanta: as forget(), but for what would be lost or done twice,
-    // which is stores that have not left, and an atomic that has been sent. nullptr: there is no such thing.
+    // which is stores that have not left, or that a release would wait for, and an atomic that has been
+    // sent. nullptr: there is no such thing.
     // What was loaded is loaded again.
     class Owed;
     std::unique_ptr<Owed> leave();
@@ -130,6 +136,13 @@ class PeerAccess final : private Asker {
         std::uint64_t va = 0, pc = 0;
         std::vector<std::byte> data;
     };
+    // To which it has stored since something came from there; `va`: of the first.
+    struct Stored {
+        std::uint32_t node = 0;
+        std::uint64_t va = 0;
+        std::uint32_t tag = 0;  // asked, for a release
+        PeerPort* link = nullptr;
+    };
     enum class Sent : std::uint8_t { kYes, kNoRoom, kTryAgain };
 
     void answered(std::uint32_t tag, const LinkAnswer& answer) override;
@@ -152,6 +165,10 @@ class PeerAccess final : private Asker {
     Sent sent(const LinkAsk& ask, std::uint32_t node, PeerPort* link);
     // To those that went by a way that is another one now no answer comes.
     void look_at_ways(Ways& ways);
+    // Of those that a release waits for; false: one fails.
+    bool ask_stored(Ways& ways, ModelTime now, Sent& how);
+    bool fails(std::uint32_t fault, std::uint64_t va, std::uint64_t pc);
+    void arrived(std::uint32_t node);
     void came(Piece& piece, std::uint32_t fault);
     static void came(Atomic& atomic, const LinkAnswer& answer);
     void one_came();
@@ -176,9 +193,14 @@ class PeerAccess final : private Asker {
     std::vector<Store> stores_;         // in their order
     std::size_t sent_ = 0, bytes_ = 0;  // of them, and bytes of the next one
     ModelTime left_ = 0;                // when the last one has left
-    bool rests_ = false;                // until then
-    bool waits_ = false;                // for answers, which schedule the event
-    PeerPort* parked_ = nullptr;        // the link that had no room, and wakes the event
+    std::vector<Stored> stored_;
+    bool releases_ = false;  // it waits for these
+    std::uint64_t release_pc_ = 0;
+    std::uint32_t release_fault_ = ORR_FAULT_NONE;  // of one of these, which was at
+    std::uint64_t release_va_ = 0;
+    bool rests_ = false;          // until then
+    bool waits_ = false;          // for answers, which schedule the event
+    PeerPort* parked_ = nullptr;  // the link that had no room, and wakes the event
     std::uint32_t parked_node_ = 0;
     MmuFault fault_;
     std::uint64_t fault_pc_ = 0;
@@ -196,6 +218,7 @@ class PeerAccess::Owed {
     friend class PeerAccess;
     std::vector<Store> stores_;
     std::size_t sent_ = 0, bytes_ = 0;
+    std::vector<Stored> stored_;
     std::unique_ptr<Atomic> atomic_;
 };
 

@@ -521,6 +521,11 @@ void VectorCore::acquired() {
     if (!computes_ahead_) peers_.acquire();
 }
 
+bool VectorCore::releases() {
+    // Who computes ahead has stored to no other card.
+    return computes_ahead_ || comes_of_peer(peers_.release(hart_.pc()));
+}
+
 void VectorCore::atomic_refused(std::uint64_t va) {
     fault_ = {ORR_FAULT_ATOMIC, va};
 }

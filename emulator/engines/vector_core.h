@@ -132,6 +132,7 @@ class VectorCore final : private Bus {
     std::optional<bool> amo(std::uint64_t va, unsigned size, AmoFunction function, std::uint64_t operand,
                             std::uint64_t& old) override;
     bool foresee(std::uint64_t va, std::uint64_t bytes, bool row) override;
+    bool releases() override;
     void acquired() override;
     bool read_csr(std::uint32_t number, std::uint64_t& value) override;
     void accessed(const DoneAccess& access) override;

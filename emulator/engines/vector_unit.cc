@@ -17,6 +17,8 @@ constexpr std::uint32_t kMaxPorts = 64;
 constexpr std::uint32_t kPriorities = 4;
 // Small ones: checks give their room back before it is short.
 constexpr std::size_t kMostParked = 4096;
+// What 64 save areas of 256 cores each hold.
+constexpr std::size_t kMostOwing = 16'384;
 // A core looks whether its group is to be saved once in this time.
 constexpr std::uint64_t kQuantaPerSecond = 500'000;
 
@@ -351,6 +353,7 @@ bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
 bool VectorUnit::Impl::may_start_ahead(const Core& core) const {
     // One group alone has nobody to be ahead of.
     if (free.size() + 1 >= config.cores || debugger->attached() || core.core.is_ahead()) return false;
+    if (core.peers.has_stored()) return false;
     return std::ranges::none_of(ports, [](const Port& port) { return port.runs_in_order(); });
 }
 
@@ -462,7 +465,7 @@ std::uint64_t VectorUnit::Impl::keep(const KernelLaunch& launch, std::uint64_t g
                                      std::unique_ptr<PeerAccess::Owed> owed) {
     if (owed == nullptr) return 0;
     forget_owed();
-    if (owing.size() == kMostParked) {
+    if (owing.size() == kMostOwing) {
         owing.front().owed->forget();
         owing.pop_front();
     }

@@ -92,7 +92,7 @@ const char* Reader::judge_op(const Message& message) const {
                 return "a multicast's member is no node";
             return nullptr;
         case kOpRead:
-            if (message.bytes == 0 || message.bytes > kMaxReadBytes) return "a read has a bad length";
+            if (message.bytes > kMaxReadBytes) return "a read has a bad length";
             if (message.value != 0) return "a read has a reserved field set";
             return judge_reduction(message);
         case kOpAtomic:

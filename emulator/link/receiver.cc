@@ -150,6 +150,7 @@ void Receiver::execute(const Message& message) {
         if (const Status status = barrier_(message); status != kDone) refuse(message, status, false);
         return;
     }
+    if (message.op == kOpRead && bytes == 0) return answers_.give(message, kDone, {}, 0);
     std::uint8_t* at = vram_.at(message.offset, bytes);
     if (at == nullptr) return refuse(message, kDenied, true);
     const Wish wish{.node = message.source,

@@ -84,7 +84,7 @@ std::uint32_t Transmitter::refusal(std::uint32_t op, std::uint32_t node, std::ui
     std::uint32_t fault = ORR_FAULT_NONE;
     if (!has_way(node)) {
         fault = ORR_FAULT_NO_ROUTE;
-    } else if (lane_of(node) != kFar &&
+    } else if (bytes != 0 && lane_of(node) != kFar &&
                !grants_.cover(*outbox_.operator->(),
                               {.node = node_, .rights = rights_for(op), .offset = offset, .bytes = bytes})) {
         fault = ORR_FAULT_PEER_DENIED;

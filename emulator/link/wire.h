@@ -14,7 +14,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 11;
+inline constexpr std::uint32_t kVersion = 12;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -52,7 +52,8 @@ static_assert(sizeof(Hello) == 56);
 // Operations of a message. Requests, in the channels `near` and `far`:
 inline constexpr std::uint32_t kOpWrite = 1;   // `bytes` from the payload area to VRAM `offset`
 inline constexpr std::uint32_t kOpSignal = 2;  // {value, arrival} to the semaphore at VRAM `offset`
-inline constexpr std::uint32_t kOpRead = 3;    // `bytes` from VRAM `offset` to whoever asks
+inline constexpr std::uint32_t kOpRead = 3;    // `bytes` from VRAM `offset` to whoever asks; of none, which
+                                               // no grant need allow, only the answer: all before it is done
 inline constexpr std::uint32_t kOpAtomic = 4;  // `function` on the word of `bytes` at VRAM `offset`
 inline constexpr std::uint32_t kOpNote =
     16;  // ORR_NOTE_BYTES from the payload area to the neighbour's driver
@@ -86,7 +87,7 @@ constexpr std::uint16_t reduction_of(std::uint32_t type, std::uint32_t function)
 
 struct alignas(64) Message {
     std::uint32_t op;
-    std::uint32_t bytes;    // kOpWrite: 1 .. kMaxWriteBytes; kOpRead: 1 .. kMaxReadBytes; kOpAtomic: 4 or
+    std::uint32_t bytes;    // kOpWrite: 1 .. kMaxWriteBytes; kOpRead: 0 .. kMaxReadBytes; kOpAtomic: 4 or
                             // 8; kOpNote: ORR_NOTE_BYTES; kOpAnswer: of payload, 0 .. kMaxReadBytes; else 0
     std::uint64_t index;    // of this message in its channel since the link came up, from 0
     std::uint64_t send_ps;  // the sender's system time when it was given to the port

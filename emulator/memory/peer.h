@@ -85,7 +85,8 @@ class PeerPort {
     virtual LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
                            ModelTime at = kNever) = 0;
     // Asks for to.size() bytes of the VRAM of `node` from `offset` on, at most kMostRead; they are in `to`
-    // when the answer comes, behind all that this card has sent there before. `at` as write() has it.
+    // when the answer comes, behind all that this card has sent there before. `at` as write() has it. Of no
+    // bytes there is only the answer, whatever the owner grants.
     // ORR_FAULT_PEER_BUSY: too many are on their way, try again later.
     virtual LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
                          Asker& asker) = 0;

@@ -340,15 +340,17 @@ void every_atomic(uint64_t* args) {
 }
 
 // args: base, stride, loads a round, rounds, vtype, where the last load's elements go (0: nowhere)
-// args: out, in, rows of all that eight registers hold, whether there is a fence behind each
+// args: out, in, rows of all that eight registers hold, what is behind each: 0: nothing, 1: a fence, 2: an
+// atomic that acquires in this card's memory, 3: an LR that does
 [[gnu::naked]] void copy_rows(uint64_t*) {
     asm volatile(
         ".option push\n .option arch, +v\n"
         "ld a1, 0(a0)\n ld a2, 8(a0)\n ld a3, 16(a0)\n ld a4, 24(a0)\n"
         "vsetvli t2, zero, e64, m8, ta, ma\n slli t2, t2, 3\n"
         "1: vle64.v v8, (a2)\n vse64.v v8, (a1)\n add a1, a1, t2\n add a2, a2, t2\n"
-        "beqz a4, 2f\n fence r, rw\n"
+        "beqz a4, 2f\n addi t0, a4, -2\n beqz t0, 3f\n bgtz t0, 4f\n fence r, rw\n"
         "2: addi a3, a3, -1\n bnez a3, 1b\n ret\n"
+        "3: amoor.w.aq t0, zero, (a0)\n j 2b\n 4: lr.w.aq t0, (a0)\n j 2b\n"
         ".option pop\n");
 }
 [[gnu::naked]] void gather(uint64_t*) {
@@ -651,6 +653,17 @@ void take_turns(uint64_t* args) {
     words[2048 + group] = sum;
 }
 
+// args: word, flag, value, how: 0: the word is stored and then the flag, 1: behind a release, 2: an atomic
+// that releases, 3: 1 twice
+void publish(uint64_t* args) {
+    uint64_t* const flag = reinterpret_cast<uint64_t*>(args[1]);
+    *reinterpret_cast<volatile uint64_t*>(args[0]) = args[2];
+    if (args[3] == 0) __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+    if (args[3] == 2) __atomic_fetch_add(flag, 1, __ATOMIC_RELEASE);
+    if (args[3] == 1 || args[3] == 3) __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    if (args[3] == 3) asm volatile("fence rw, rw\n fence rw, rw" : : : "memory");
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
     histogram,    atomics,       local,   floats,     ids,         registers, clock,
@@ -659,7 +672,7 @@ using Entry = void (*)(uint64_t*);
     barrier_late, barrier_other, deep,    rounding,   fail_assert, vectors,   every_atomic,
     triad,        chase,         gather,  fused,      masked,      share,     share_rows,
     write_one,    mix_alone,     race,    hand_over,  stop_at,     old_stack, follow,
-    post,         mailbox,       product, take_turns, sum,         copy_rows,
+    post,         mailbox,       product, take_turns, sum,         copy_rows, publish,
 };
 
 }  // namespace

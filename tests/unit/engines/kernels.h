@@ -52,6 +52,7 @@ enum Kernel : unsigned {
     kTakeTurns,
     kSum,
     kCopyRows,
+    kPublish,
     kKernels,
 };
 

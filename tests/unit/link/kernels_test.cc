@@ -9,8 +9,10 @@
 
 #include "emulator/engines/copy_engine.h"
 #include "emulator/engines/vector_unit.h"
+#include "emulator/link/grants.h"
 #include "tests/unit/engines/kernels.h"
 #include "tests/unit/link/net.h"
+#include "tests/unit/link/raw_peer.h"
 
 namespace orrery::emu::test {
 namespace {
@@ -172,6 +174,7 @@ class ThreeCardsKernels : public LinkKernels {
 class TwoCardsKernels : public LinkKernels {
   protected:
     TwoCardsKernels() : LinkKernels(2) {}
+    std::uint64_t signals_ = 0;
 };
 
 // Each load takes the ways there and back, and its line's time on each wire of them.
@@ -338,6 +341,60 @@ TEST_F(ThreeCardsKernels, AnOwnerThatDoesNotAnswerLeavesTagsForOthers) {
     EXPECT_EQ(net.sum(ORR_CTR_LINK_DENIED), 0u);
 }
 
+// The word waits in its owner's inbox, whose core takes no signals. The flag is in the writer's own memory,
+// where the owner looks for it: answers do not wait for requests.
+TEST_F(TwoCardsKernels, WhatIsStoredBeforeAReleaseIsThere) {
+    const auto seen = [&](unsigned how, bool preempt) {
+        kernels[1]->data(4096)[0] = kernels[0]->data(4096)[0] = kernels[1]->data(8192)[0] = 0;
+        net[1].stuck = true;
+        EXPECT_EQ(net[0].ports[1]->signal(2, 1 << 16, ++signals_), ORR_FAULT_NONE);
+        kernels[1]->start(kMailbox, {kOther + 4096, kLocal + 4096, kLocal + 8192}, 1);
+        kernels[0]->start(kPublish, {kOther + kBytes + 4096, kLocal + 4096, 77, how}, 1);
+        const auto run_on = [&] {
+            ModelTime now = 0;
+            for (auto& card : net.cards)
+                now = std::max(now, card->events.now());
+            net.run(now + 50'000 * kPsPerNs);
+        };
+        run_on();
+        EXPECT_EQ(kernels[0]->done.empty(), how != 0);
+        if (preempt) EXPECT_TRUE(kernels[0]->take_turns(0));
+        run_on();
+        net[1].stuck = false;
+        for (auto& port : net[1].ports)
+            if (port) port->poke_room();
+        net.run();
+        kernels[0]->expect_end(ORR_DONE_OK);
+        kernels[1]->expect_end(ORR_DONE_OK);
+        return kernels[1]->data(8192)[0];
+    };
+    EXPECT_EQ(seen(0, false), 0u) << "the word should be late";
+    EXPECT_EQ(seen(1, false), 77u);
+    EXPECT_EQ(seen(2, false), 77u);
+    EXPECT_EQ(seen(3, false), 77u);
+    EXPECT_EQ(seen(1, true), 77u);
+    EXPECT_EQ(net.sum(ORR_CTR_LINK_DENIED), 0u);
+}
+
+// A release behind stores takes the ways there and back; one behind none, or behind an answer, takes nothing.
+TEST_F(TwoCardsKernels, WhatAReleaseTakes) {
+    // Who may only write may release, too.
+    allow(ORR_LINK_RIGHT_WRITE);
+    const auto took = [&](std::uint64_t word, unsigned how) {
+        kernels[0]->start(kPublish, {word, kLocal + 8192, 77, how}, 1);
+        net.run();
+        kernels[0]->expect_end(ORR_DONE_OK);
+        return kernels[0]->took();
+    };
+    const std::uint64_t far = kOther + kBytes + 4096, near = kLocal + 4096;
+    const ModelTime cycle = kPsPerSecond / kHz;
+    const ModelTime there = took(far, 0) - took(near, 0), released = took(far, 1) - took(near, 1);
+    // The fence is come to twice.
+    EXPECT_EQ(released - there, 2 * (kLatency + on_wire(64)) + cycle);
+    EXPECT_EQ(took(far, 3) - took(near, 3), released);
+    EXPECT_EQ(net.sum(ORR_CTR_LINK_DENIED), 0u);
+}
+
 // However many cores have much to ask for.
 TEST_F(TwoCardsKernels, CopiesFindTagsBesideManyCores) {
     kernels[0] = std::make_unique<Kernels>(net[0], 2, 0, 64);
@@ -414,6 +471,87 @@ TEST_F(TwoCardsKernels, ARevokedGrantEndsTheKernelThatReads) {
     net.run();
     kernels[0]->expect_end(ORR_DONE_OK);
     kernels[1]->expect_end(ORR_DONE_OK);
+}
+
+// What a peer that lies makes of a kernel's requests.
+class LiarsKernels : public testing::Test {
+  protected:
+    void SetUp() override {
+        card.route(2, 1);
+        for (unsigned i = 0; i < 1000 && !card.ports[1]->up(); ++i) {
+            card.ports[1]->service();
+            peer.take(2);
+            ::usleep(1000);
+        }
+        ASSERT_TRUE(card.ports[1]->up());
+        peer.inbox->grants_end = 1;
+        link::publish_grant(*peer.inbox.operator->(), 0,
+                            {.base = 0, .size = 8 << 20, .node = 1, .rights = ORR_LINK_RIGHTS});
+        std::atomic_ref(peer.inbox->grants_version).store(1);
+    }
+    void start() {
+        kernels.start(kSum, {kOther + kBytes + 4096, 1, kLocal + 4096}, 1);
+        run();
+        ASSERT_TRUE(kernels.done.empty());
+        last = peer.inbox->near.ring[(peer.inbox->near.produced - 1) % link::kRingEntries].tag;
+        ASSERT_NE(last, 0u);
+    }
+    void answer(std::uint32_t tag, std::uint32_t bytes, std::uint64_t word) {
+        link::Message message = peer.good();
+        message.op = link::kOpAnswer;
+        message.source = 2;
+        message.destination = 1;
+        message.offset = 0;
+        message.bytes = bytes;
+        message.index = next;
+        message.tag = tag;
+        message.payload_at = static_cast<std::uint32_t>(payload);
+        for (unsigned at = 0; at + 8 <= bytes; at += 8)
+            std::memcpy(peer.outbox->near_back.payload + payload + at, &word, 8);
+        message.payload_end = payload += (bytes + 63) / 64 * 64;
+        std::memcpy(&peer.outbox->near_back.ring[next], &message, sizeof message);
+        std::atomic_ref(peer.outbox->near_back.produced).store(++next, std::memory_order_release);
+        run();
+    }
+    void run() {
+        while (card.ports[1]->poll() || card.events.run_next(kNever - 1)) {
+        }
+    }
+    TempFolder folder;
+    NetCard card{1};
+    bool added = (card.add(1, true, folder.file("link")), true);
+    RawPeer peer{folder.file("link")};
+    Kernels kernels{card, 2};
+    std::uint32_t last = 0;
+    std::uint64_t next = 0, payload = 0;
+};
+
+TEST_F(LiarsKernels, NothingButTheAnswerCounts) {
+    start();
+    answer(last, 8, 7);
+    kernels.expect_end(ORR_DONE_FAULT, ORR_FAULT_PEER_DENIED);
+    EXPECT_EQ(kernels.done[0].detail, kOther + kBytes + 4096) << "it was too short";
+    start();
+    const std::uint32_t first = last;
+    answer(first, 64, 7);
+    kernels.expect_end(ORR_DONE_OK);
+    EXPECT_EQ(kernels.data(4096)[0], 7u);
+    start();
+    answer(first, 64, 8);
+    answer(last + 1, 64, 8);
+    ASSERT_TRUE(kernels.done.empty()) << "twice, and what was not asked";
+    const std::uint32_t second = last;
+    kernels.unit.port(0).abort();
+    run();
+    EXPECT_EQ(kernels.done.at(0).status, ORR_DONE_ABORTED);
+    // The same core asks for the same, and the answer to the old launch comes late.
+    start();
+    answer(second, 64, 8);
+    ASSERT_TRUE(kernels.done.empty());
+    answer(last, 64, 9);
+    kernels.expect_end(ORR_DONE_OK);
+    EXPECT_EQ(kernels.data(4096)[0], 9u);
+    EXPECT_TRUE(card.ports[1]->up());
 }
 
 TEST_F(TwoCardsKernels, ALinkThatGoesEndsTheKernel) {
