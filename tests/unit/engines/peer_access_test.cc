@@ -159,6 +159,15 @@ TEST_F(PeerAccessTest, EveryAtomicIsDoneThere) {
     EXPECT_EQ(std::vector(data(kOut), data(kOut) + 22), near);
     EXPECT_EQ(peer(4096)[0], data(4096)[0]);
     EXPECT_EQ(peer(4096)[1] & 0xffff'ffff, data(4096)[1] & 0xffff'ffff);
+    // An owner that says more than it was asked for.
+    rig.peer.upper = 0xdead'beef'0000'0000;
+    std::iota(peer(), peer() + kPeerBytes / 8, 1000);
+    std::fill_n(data(4096), 2, 0);
+    std::copy_n(peer(4096), 2, data(4096));
+    expect_end(all(with_args(kEveryAtomic, {kData + 4096, kData + kOut}, 1)), ORR_DONE_OK, 0, 0);
+    const std::vector<std::uint64_t> same(data(kOut), data(kOut) + 22);
+    expect_end(all(with_args(kEveryAtomic, {kPeer + 4096, kData + kOut}, 1)), ORR_DONE_OK, 0, 0);
+    EXPECT_EQ(std::vector(data(kOut), data(kOut) + 22), same);
 }
 
 TEST_F(PeerAccessTest, NoAtomicIsLostBetweenCores) {
@@ -543,12 +552,12 @@ TEST_F(PeerAhead, NothingThatCameAheadIsUsedBehindAFence) {
     constexpr std::uint64_t kRows = 60, kWords = kRow / 8;
     unit = with_lines(4 * kLines);
     // Rows that are older than they were in the memory when the core came to them, of each moment the most.
-    const auto most_old = [&](bool fence) {
+    const auto most_old = [&](std::uint64_t behind) {
         std::ptrdiff_t most = 0;
         for (unsigned moment = 0; moment < 20; ++moment) {
             std::fill_n(data(kOut), kRows * kWords, 0);
             std::fill_n(peer(), kRows * kWords, 1);
-            start(with_args(kCopyRows, {kData + kOut, kPeer, kRows, fence}, 1));
+            start(with_args(kCopyRows, {kData + kOut, kPeer, kRows, behind}, 1));
             while (data(kOut)[16 * kWords] == 0)
                 run_until(rig.events.now() + kLatency / 8);
             run_until(rig.events.now() + moment * kLatency / 20);
@@ -561,8 +570,9 @@ TEST_F(PeerAhead, NothingThatCameAheadIsUsedBehindAFence) {
         }
         return most;
     };
-    EXPECT_GT(most_old(false), 3);
-    EXPECT_LE(most_old(true), 1) << "which the core had come to";
+    EXPECT_GT(most_old(0), 3);
+    for (const std::uint64_t behind : {1u, 2u, 3u})
+        EXPECT_LE(most_old(behind), 1) << "which the core had come to";
 }
 
 // The end of what is mapped, or granted, is no fault before the core comes to it.
@@ -672,6 +682,23 @@ TEST_F(PeerAccessTest, ThreadsChangeNothing) {
         took.push_back(done.end_ps - done.start_ps);
         for (std::uint64_t i = 0; i < 24'000; ++i)
             ASSERT_EQ(data(kOut)[i], 2 * peer(64)[i]) << i;
+    }
+    EXPECT_EQ(took[0], took[1]);
+    EXPECT_EQ(took[0], took[2]);
+    took.clear();
+    for (const unsigned threads : {0u, 1u, 2u}) {
+        VectorConfig with = config();
+        with.l1_bytes = 16 << 10;
+        with.threads = threads;
+        unit = std::make_unique<VectorUnit>(with, rig.context);
+        rig.mmu.before_change([this] { unit->settle(); });
+        peer()[0] = peer()[1] = 0;
+        peer()[2] = 10;
+        const Completion done = all(desc(kAtomics, kPeer, 24, 1));
+        expect_end(done, ORR_DONE_OK, 0, 0);
+        took.push_back(done.end_ps - done.start_ps);
+        EXPECT_EQ(peer()[0], 240u);
+        EXPECT_EQ(peer()[1], 240u);
     }
     EXPECT_EQ(took[0], took[1]);
     EXPECT_EQ(took[0], took[2]);

@@ -59,7 +59,8 @@ class FakePeer final : public PeerPort {
         if (!contains(offset, what.bytes)) return {.fault = ORR_FAULT_PEER_DENIED};
         // Whether anybody still waits when the answer comes or not.
         const std::uint64_t old = atomic_on(reinterpret_cast<std::uint8_t*>(memory.data()) + offset, what);
-        asked.push_back({++last_tag, offset, {}, std::min(at, events_.now()), &asker, old});
+        const std::uint64_t told = what.bytes == 4 ? old | upper : old;
+        asked.push_back({++last_tag, offset, {}, std::min(at, events_.now()), &asker, told});
         return {.tag = last_tag};
     }
     void abandon(std::uint32_t tag) override {
@@ -89,6 +90,7 @@ class FakePeer final : public PeerPort {
     std::vector<Question> asked;
     std::uint32_t last_tag = 0;
     unsigned abandoned = 0, refusals_left = 0;
+    std::uint64_t upper = 0;  // what it says beside the old value of a word of 32 bits
     Refusals refused;
     void wait_for_room(std::uint32_t, Event& event) override {
         ++waits;
