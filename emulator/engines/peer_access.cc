@@ -116,6 +116,7 @@ PeerAccess::Got PeerAccess::atomic(std::uint64_t step, std::uint64_t va, const L
     drop_ahead();
     if (!atomic_ || !atomic_->here || atomic_->step.value_or(step) != step || atomic_->va != va ||
         atomic_->what != what) {
+        forget_atomic();
         atomic_ = std::make_unique<Atomic>(this, step, va, what);
         return Got::kNotYet;
     }
@@ -365,7 +366,11 @@ bool PeerAccess::send_stores(std::uint32_t asid, Ways& ways, ModelTime now) {
             return true;
         }
         if (std::ranges::find(stored_, found->node, &Stored::node) == stored_.end())
-            stored_.push_back({.node = found->node, .va = va});
+            stored_.push_back({.node = found->node,
+                               .va = va,
+                               .link = link,
+                               .session = link->session(),
+                               .route = context_.peers.route(found->node)});
         left_ = std::max(left_, sent.sent_ps);
         bytes_ += sent.bytes;
         if (bytes_ != store.data.size()) continue;
@@ -383,11 +388,13 @@ bool PeerAccess::fails(std::uint32_t fault, std::uint64_t va, std::uint64_t pc) 
     return false;
 }
 
-bool PeerAccess::ask_stored(Ways& ways, ModelTime now, Sent& how) {
+bool PeerAccess::ask_stored(ModelTime now, Sent& how) {
     if (release_fault_ != ORR_FAULT_NONE) return fails(release_fault_, release_va_, release_pc_);
     for (Stored& one : stored_) {
-        PeerPort* const link = ways.to(context_.peers, one.node);
-        if (link == nullptr || (one.tag != 0 && link != one.link))
+        PeerPort* const link = context_.peers.towards(one.node);
+        // Also of a group that was saved meanwhile, whose launch has forgotten its ways.
+        const bool same = link == one.link && context_.peers.route(one.node) == one.route;
+        if (!same || link->session() != one.session)
             return fails(context_.peers.fault_of(one.node), one.va, release_pc_);
         if (one.tag != 0 || how != Sent::kYes || in_flight_ >= most_reads_) continue;
         const LinkAsk ask = link->read(one.node, 0, {}, now, *this);
@@ -395,7 +402,6 @@ bool PeerAccess::ask_stored(Ways& ways, ModelTime now, Sent& how) {
             return fails(ask.fault, one.va, release_pc_);
         how = sent(ask, one.node, link);
         one.tag = ask.tag;
-        one.link = link;
     }
     releases_ = !stored_.empty();
     return true;
@@ -445,7 +451,7 @@ PeerAccess::Next PeerAccess::go_on(std::uint32_t asid, Ways& ways, ModelTime now
     }
     if (how == Sent::kYes && atomic_ && !atomic_->sent && !atomic_->here)
         how = send(*atomic_, asid, ways, now);
-    if (releases_ && !ask_stored(ways, now, how)) return Next::kFailed;
+    if (releases_ && !ask_stored(now, how)) return Next::kFailed;
     if (std::exchange(goes_ahead_, false) && wanted_ == 0 && how == Sent::kYes) send_ahead(asid, ways, now);
     if (idle()) return Next::kGoOn;
     waits_ = in_flight_ != 0;

@@ -140,8 +140,11 @@ class PeerAccess final : private Asker {
     struct Stored {
         std::uint32_t node = 0;
         std::uint64_t va = 0;
-        std::uint32_t tag = 0;  // asked, for a release
+        // The way by which they went.
         PeerPort* link = nullptr;
+        std::uint64_t session = 0;
+        std::uint32_t route = 0;
+        std::uint32_t tag = 0;  // asked, for a release
     };
     enum class Sent : std::uint8_t { kYes, kNoRoom, kTryAgain };
 
@@ -166,7 +169,7 @@ class PeerAccess final : private Asker {
     // To those that went by a way that is another one now no answer comes.
     void look_at_ways(Ways& ways);
     // Of those that a release waits for; false: one fails.
-    bool ask_stored(Ways& ways, ModelTime now, Sent& how);
+    bool ask_stored(ModelTime now, Sent& how);
     bool fails(std::uint32_t fault, std::uint64_t va, std::uint64_t pc);
     void arrived(std::uint32_t node);
     void came(Piece& piece, std::uint32_t fault);

@@ -474,6 +474,39 @@ TEST_F(PeerAccessTest, WhatASavedGroupOwesGoesWithIt) {
     EXPECT_EQ(rig.done[0].item >> ORR_DONE_ITEM_BITS, record->group);
 }
 
+// What was stored by a way that went, before or after the group was saved, may be lost.
+TEST_F(PeerAccessTest, AReleaseBehindAWayThatWentFails) {
+    for (const bool saved : {false, true}) {
+        start(with_args(kPublish, {kPeer, kData + kOut, 77, 1}, 1));
+        rig.run();
+        ASSERT_EQ(rig.peer.asked.size(), 1u) << "the owner is asked";
+        ASSERT_EQ(rig.peer.asked[0].to.size(), 0u);
+        if (saved) {
+            ASSERT_TRUE(unit->port(0).preempt(Preempt::kNow, kArea));
+            rig.run();
+            ASSERT_EQ(rig.done.size(), 1u);
+            ASSERT_EQ(rig.done[0].status, ORR_DONE_PREEMPTED);
+            rig.done.clear();
+            ++rig.peer.sessions;
+            ASSERT_TRUE(unit->port(0).resume(kArea, 1));
+        } else {
+            ++rig.peer.sessions;
+            rig.peer.asked.front().asker->ways_changed();
+        }
+        rig.run();
+        ASSERT_EQ(rig.done.size(), 1u);
+        expect_end(rig.done[0], ORR_DONE_FAULT, ORR_FAULT_PEER_DOWN, kPeer);
+        EXPECT_TRUE(rig.peer.asked.empty());
+    }
+    // And so it does if the owner's answer is lost.
+    start(with_args(kPublish, {kPeer, kData + kOut, 77, 2}, 1));
+    rig.run();
+    rig.peer.give(ORR_FAULT_PEER_DOWN);
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    expect_end(rig.done[0], ORR_DONE_FAULT, ORR_FAULT_PEER_DOWN, kPeer);
+}
+
 class PeerAhead : public PeerAccessTest {
   protected:
     static constexpr std::uint64_t kRow = 1024, kLines = 64;

@@ -321,6 +321,8 @@ TEST_F(ThreeCardsKernels, AnOwnerThatDoesNotAnswerLeavesTagsForOthers) {
         ASSERT_TRUE(first.done.empty());
         ASSERT_TRUE(first.take_turns(0));
     }
+    EXPECT_TRUE(net[0].has_said("node 2 has not answered"));
+    EXPECT_FALSE(net[0].has_said("node 3 has not answered"));
     ASSERT_TRUE(first.unit.port(0).preempt(Preempt::kNow, 4 << 20));
     net.run();
     ASSERT_EQ(first.done.at(0).status, ORR_DONE_PREEMPTED);

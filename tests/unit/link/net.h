@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -26,7 +27,7 @@ inline ModelTime on_wire(std::uint64_t bytes) {
 
 struct NetCard {
     explicit NetCard(std::uint32_t its_node)
-        : node(its_node), vram(*Vram::create(8 << 20)), errors(counters, nullptr) {}
+        : node(its_node), vram(*Vram::create(8 << 20)), errors(counters, log.get()) {}
 
     void add(std::uint32_t port, bool listen, const std::string& path) {
         LinkConfig config;
@@ -59,6 +60,15 @@ struct NetCard {
         peers.attach(port, ports[port].get());
         ports[port]->set_node(node);
     }
+    // Whether its log has a line with this.
+    bool has_said(const std::string& what) {
+        errors.flush();
+        std::rewind(log.get());
+        std::string all;
+        for (int c = 0; (c = std::fgetc(log.get())) != EOF;)
+            all += static_cast<char>(c);
+        return all.find(what) != std::string::npos;
+    }
     void route(std::uint32_t to, std::uint32_t port, std::uint32_t epoch = 0, std::uint32_t more = 0) {
         if (!peers.set_route(to, ORR_ROUTE_VALID | port | more | epoch << ORR_ROUTE_EPOCH_SHIFT))
             throw std::runtime_error("route");
@@ -90,6 +100,7 @@ struct NetCard {
     EventQueue events;
     Vram vram;
     Counters counters;
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> log{std::tmpfile(), std::fclose};
     Errors errors;
     Faults faults{{}, events, {.die = [] {}, .struck = {}}};
     Peers peers;
