@@ -232,20 +232,26 @@ Result<std::vector<int>> GroupFolder::introduce() {
     ORR_TRY(written, write(own_name, &own, sizeof own));
 
     std::vector<std::optional<Hello>> all(static_cast<std::size_t>(members_));
-    std::vector<int> missing;
+    // One after the other: nobody can go on before the last has come.
     const auto look = [&]() -> Result<bool> {
-        missing.clear();
         for (int rank = 0; rank < members_; ++rank) {
             auto& hello = all[static_cast<std::size_t>(rank)];
-            if (!hello) {
-                ORR_TRY(came, read_as<Hello>(name_of("hello", rank)));
-                hello = *came;
-            }
-            if (!hello) missing.push_back(rank);
+            if (hello) continue;
+            ORR_TRY(came, read_as<Hello>(name_of("hello", rank)));
+            hello = *came;
+            if (!hello) return false;
         }
-        return missing.empty();
+        return true;
     };
-    ORR_TRY(there, wait(look, [&] { return fmt::format("rank {} did not", fmt::join(missing, ", ")); }));
+    const auto missing = [&] {
+        std::vector<int> ranks;
+        for (int rank = 0; rank < members_; ++rank) {
+            const auto came = read_as<Hello>(name_of("hello", rank));
+            if (!came || !*came) ranks.push_back(rank);
+        }
+        return fmt::format("rank {} did not", fmt::join(ranks, ", "));
+    };
+    ORR_TRY(there, wait(look, missing));
     std::vector<int> leaders;
     for (int rank = 0; rank < members_; ++rank) {
         const Hello& hello = *all[static_cast<std::size_t>(rank)];

@@ -381,6 +381,24 @@ TEST(GroupTokens, AreReadBack) {
     EXPECT_FALSE(same_secret(token.secret, ""));
 }
 
+TEST(GroupTokens, OfSeveralMachinesHaveAFolder) {
+    const GroupToken token = *GroupToken::make("/share/a-b");
+    const auto again = GroupToken::parse(token.text());
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->name, token.name);
+    EXPECT_EQ(again->secret, token.secret);
+    EXPECT_EQ(again->folder, "/share/a-b");
+    EXPECT_FALSE(GroupToken::make("share"));
+    EXPECT_FALSE(GroupToken::make("/a folder"));
+    const std::string longest = "/" + std::string(50, 'x');
+    EXPECT_EQ(GroupToken::make(longest)->text().size(), GroupToken::kMaxText);
+    const auto longer = GroupToken::make(longest + "x");
+    ASSERT_FALSE(longer);
+    EXPECT_THAT(longer.error().text, HasSubstr("1 characters too long"));
+    for (std::size_t length = 0; length < token.text().size() - token.folder.size() + 1; ++length)
+        EXPECT_FALSE(GroupToken::parse(std::string_view(token.text()).substr(0, length)));
+}
+
 TEST(GroupTokens, WhatIsWrongIsSaid) {
     const std::string good = GroupToken::make()->text();
     const auto text_of = [](const std::string& text) {

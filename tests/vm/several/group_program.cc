@@ -68,9 +68,9 @@ struct Member {
     void hear(const std::string& what) const { (void)await(scenario + "-" + what); }
     // Another thread lets the process end when it is in the wait that follows.
     void die_soon() const {
-        std::thread([this] {
+        std::thread([me = *this] {
             std::this_thread::sleep_for(std::chrono::seconds(1));
-            say("dies");
+            me.say("dies");
             ::kill(::getpid(), SIGKILL);
         }).detach();
     }
@@ -220,16 +220,25 @@ void stream_fails(const Member& me, int who) {
     me.expect(me.stream_barrier(), orrErrorTimeout, who, "'never'");
 }
 
-// Until the test ends the VM of `who`, from outside.
+// From outside the test ends the VM of `who`, or stops it.
+void wait_for_the_end(const Member& me) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    put(me.scenario + "-waits", std::getenv("ORR_VM"));
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+    fail("its VM goes on");
+}
+
 void vm_ends(const Member& me, int who, bool streams) {
-    if (kRank == who) {
-        std::this_thread::sleep_for(std::chrono::seconds(1));
-        me.say("waits");
-        std::this_thread::sleep_for(std::chrono::seconds(60));
-        fail("its VM goes on");
-    }
+    if (kRank == who) wait_for_the_end(me);
     const orrError_t got = streams ? me.stream_barrier() : orrGroupBarrier(me.group, kLongNs);
     me.expect(got, orrErrorPeerAccess, who, "its machine is not reached any more: its card, node 51");
+}
+
+// It stands still, and is there for all that others can see.
+void vm_stops(const Member& me, int who) {
+    if (kRank == who) wait_for_the_end(me);
+    const orrError_t got = orrGroupBarrier(me.group, 5'000'000'000);
+    me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 5000000000 ns");
 }
 
 void run(Member& me) {
@@ -259,6 +268,7 @@ void run(Member& me) {
     if (name == "stream-fails") return stream_fails(me, last);
     if (name == "vm-ends-host") return vm_ends(me, half, false);
     if (name == "vm-ends-stream") return vm_ends(me, half, true);
+    if (name == "vm-stops") return vm_stops(me, half);
     fail("there is no scenario " + name);
 }
 
@@ -276,8 +286,12 @@ int join_wrongly(const std::string& name, const orrGroupToken& token) {
         check(got == (kRank == last ? orrErrorTimeout : orrErrorInvalidValue) || got == orrErrorInvalidValue,
               orrGetLastErrorText());
     } else {
-        if (kRank == last) return 0;
-        params.limit_ns = 2'000'000'000;
+        if (kRank == last && name == "join-late") return 0;
+        // It is there, and ends before all are.
+        if (kRank == last) Member{nullptr, nullptr, name}.die_soon();
+        if (kRank == 0 && name == "join-killed") Member{nullptr, nullptr, name}.hear("dies");
+        // Whose limit passes first says who is missing, and the others are told.
+        if (kRank == kRanks / 2) params.limit_ns = 4'000'000'000;
         const orrError_t got = orrGroupJoin(&group, &token, &params);
         check(got == orrErrorTimeout &&
                   std::string_view(orrGetLastErrorText()).find(fmt::format("rank {} did not", last)) !=
@@ -327,13 +341,13 @@ int main(int argc, char** argv) {
         }
         int status = -1;
         ::waitpid(child, &status, 0);
-        const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && name.starts_with("killed");
+        const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && name.find("killed") != name.npos;
         check(status == 0 || killed, fmt::format("{}: ended with {:#x}", name, status));
         put(fmt::format("{}-done-{}", name, kRank));
         for (int rank = 0; rank < kRanks; ++rank) {
-            if (!name.starts_with("vm-ends") || rank < kRanks / 2) (void)await(fmt::format("{}-done-{}", name, rank));
+            if (!name.starts_with("vm-") || rank < kRanks / 2) (void)await(fmt::format("{}-done-{}", name, rank));
         }
-        const bool orderly = !killed && !name.starts_with("killed") && !name.starts_with("join-") && !name.starts_with("vm-");
+        const bool orderly = name.find("killed") == name.npos && !name.starts_with("join-") && !name.starts_with("vm-");
         check(!orderly || !std::filesystem::exists("/share/orrery-group-" + token.substr(10, 32)),
               name + ": the folder in which the group met is left");
     }

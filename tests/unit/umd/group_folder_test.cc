@@ -1,0 +1,249 @@
+// How members of a group on several machines find each other, with threads for the members and a folder for
+// what all machines see.
+#include "umd/runtime/group_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "umd/runtime/group_page.h"
+
+namespace orrery::umd {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kLongNs = 60'000'000'000, kShortNs = 100'000'000;
+
+std::array<std::byte, 16> machine(int number) {
+    std::array<std::byte, 16> id{};
+    id[7] = static_cast<std::byte>(number);
+    return id;
+}
+
+// A link between cards that are called by number.
+GroupLink link(std::uint64_t from, std::uint64_t to) {
+    return {from, to, static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(from)};
+}
+
+class GroupFolders : public ::testing::Test {
+  protected:
+    GroupFolders() {
+        std::string name = ::testing::TempDir() + "group-XXXXXX";
+        folder_ = ::mkdtemp(name.data());
+        token_ = *GroupToken::make(folder_.string());
+    }
+    ~GroupFolders() override { fs::remove_all(folder_); }
+
+    std::unique_ptr<GroupFolder> member(int rank, int members, int of_machine,
+                                        std::uint64_t limit_ns = kLongNs) const {
+        return std::make_unique<GroupFolder>(token_, rank, members, limit_ns, machine(of_machine));
+    }
+    fs::path file(const std::string& name) const { return folder_ / ("orrery-group-" + token_.name) / name; }
+    std::vector<std::string> left() const {
+        std::vector<std::string> all;
+        for (const auto& entry : fs::recursive_directory_iterator(folder_))
+            all.push_back(entry.path().filename());
+        return all;
+    }
+    // Each rank in a thread: body(rank).
+    static void each(int members, const auto& body) {
+        std::vector<std::jthread> threads;
+        for (int rank = 0; rank < members; ++rank)
+            threads.emplace_back([&body, rank] { body(rank); });
+    }
+
+    fs::path folder_;
+    GroupToken token_;
+};
+
+// Ranks 0, 1 and 3 on one machine, 2 and 4 on another.
+TEST_F(GroupFolders, LeadersMeetAndAllFilesGo) {
+    const auto of_machine = [](int rank) { return rank == 2 || rank == 4 ? 8 : 7; };
+    {
+        std::mutex mutex;
+        std::latch all_are_in(5);
+        std::vector<std::unique_ptr<GroupFolder>> kept;
+        each(5, [&](int rank) {
+            auto own = member(rank, 5, of_machine(rank));
+            const auto leaders = own->introduce();
+            ASSERT_TRUE(leaders) << leaders.error().text;
+            EXPECT_THAT(*leaders, ElementsAre(0, 0, 2, 0, 2));
+            if (rank == 0 || rank == 2) {
+                // The link comes up while they look.
+                int looks = 0;
+                const auto joints = own->plan({0, 2}, [&]() -> Result<std::vector<GroupLink>> {
+                    if (rank == 2) return std::vector{link(20, 12), link(21, 11)};
+                    return ++looks < 3 ? std::vector{link(11, 99)} : std::vector{link(11, 99), link(12, 20)};
+                });
+                ASSERT_TRUE(joints) << joints.error().text;
+                ASSERT_EQ(joints->size(), 1u);
+                EXPECT_EQ(joints->front().above, 0);
+                EXPECT_EQ(joints->front().below, 2);
+                EXPECT_EQ(joints->front().link, link(12, 20));
+                FabricKey key;
+                key.object = 100 + static_cast<std::uint64_t>(rank);
+                ASSERT_TRUE(own->give(2 - rank, key));
+                const auto other = own->take(2 - rank);
+                ASSERT_TRUE(other) << other.error().text;
+                EXPECT_EQ(other->object, 102 - static_cast<std::uint64_t>(rank));
+                const auto agreed = own->agree({0, 2});
+                ASSERT_TRUE(agreed) << agreed.error().text;
+            }
+            all_are_in.arrive_and_wait();
+            own->all_in();
+            // As long as the group, for those who have not read the last word yet.
+            const std::lock_guard lock(mutex);
+            if (rank == 0) kept.push_back(std::move(own));
+        });
+        EXPECT_THAT(left(), ::testing::Contains("go"));
+    }
+    EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(GroupFolders, WhoIsMissingIsNamed) {
+    each(2, [&](int rank) {
+        const auto leaders = member(2 * rank, 4, rank, kShortNs)->introduce();
+        ASSERT_FALSE(leaders);
+        EXPECT_EQ(leaders.error().code, orrErrorTimeout);
+        EXPECT_THAT(leaders.error().text, HasSubstr("rank 1, 3 did not"));
+    });
+}
+
+TEST_F(GroupFolders, AllAreToldOfAnotherNumberOfMembers) {
+    each(3, [&](int rank) {
+        const auto own = member(rank, rank == 1 ? 2 : 3, rank);
+        const auto leaders = own->introduce();
+        if (rank == 1 && leaders) return;  // it was done before the third came
+        ASSERT_FALSE(leaders);
+        EXPECT_EQ(leaders.error().code, orrErrorInvalidValue);
+        EXPECT_THAT(leaders.error().text, HasSubstr("rank 1 joined a group of 2 members, and rank 0 one of 3"));
+    });
+}
+
+TEST_F(GroupFolders, TwoOfOneRankAreRefused) {
+    const auto first = member(1, 2, 0, kShortNs);
+    EXPECT_FALSE(first->introduce());
+    const auto second = member(1, 2, 1, kShortNs)->introduce();
+    ASSERT_FALSE(second);
+    EXPECT_THAT(second.error().text, HasSubstr("two joined as rank 1"));
+}
+
+TEST_F(GroupFolders, WhatHasNotTheSecretIsNotThere) {
+    fs::create_directory(file("hello-0").parent_path());
+    std::ofstream(file("hello-0")) << std::string(68, 'x');
+    const auto leaders = member(1, 2, 0, kShortNs)->introduce();
+    ASSERT_FALSE(leaders);
+    EXPECT_THAT(leaders.error().text, HasSubstr("rank 0 did not"));
+    std::ofstream(file("hello-0")) << token_.secret << "short";
+    const auto other = member(0, 2, 0, kShortNs);
+    std::ofstream(file("hello-1")) << token_.secret << "short";
+    fs::remove(file("hello-0"));
+    const auto bad = other->introduce();
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().code, orrErrorNotSupported);
+    EXPECT_THAT(bad.error().text, HasSubstr("another version"));
+}
+
+TEST_F(GroupFolders, WhoGivesUpEndsTheOthersWaits) {
+    each(3, [&](int rank) {
+        const auto own = member(rank, 3, rank);
+        ASSERT_TRUE(own->introduce());
+        if (rank == 2) return own->give_up(Error{orrErrorOutOfMemory, "no room"});
+        const auto joints = own->plan({0, 1, 2}, [&]() -> Result<std::vector<GroupLink>> {
+            return std::vector{link(10 + static_cast<std::uint64_t>(rank), 11 - static_cast<std::uint64_t>(rank))};
+        });
+        ASSERT_FALSE(joints) << rank;
+        EXPECT_EQ(joints.error().code, orrErrorOutOfMemory);
+        EXPECT_THAT(joints.error().text, HasSubstr("no room"));
+        own->give_up(joints.error());
+    });
+}
+
+TEST_F(GroupFolders, MachinesThatNoLinkJoinsAreNamed) {
+    each(2, [&](int rank) {
+        const auto own = member(rank, 2, rank, kShortNs * (rank == 0 ? 5 : 600));
+        ASSERT_TRUE(own->introduce());
+        const auto joints = own->plan({0, 1}, []() -> Result<std::vector<GroupLink>> { return {}; });
+        ASSERT_FALSE(joints);
+        EXPECT_EQ(joints.error().code, orrErrorPeerAccess);
+        EXPECT_THAT(joints.error().text, HasSubstr("no link that is up joins a card of rank 1's machine"));
+        own->give_up(joints.error());
+    });
+}
+
+TEST(GroupMachines, FormATreeOverLinksThatBothEndsSee) {
+    // A row of three, of which the last says that it is at the first, who does not.
+    const auto row = plan_machines(
+        {0, 4, 6}, {{link(1, 4)}, {link(4, 1), link(5, 6)}, {link(6, 5), link(6, 1)}});
+    ASSERT_TRUE(row);
+    ASSERT_EQ(row->size(), 2u);
+    EXPECT_EQ((*row)[0].above, 0);
+    EXPECT_EQ((*row)[0].below, 4);
+    EXPECT_EQ((*row)[1].above, 4);
+    EXPECT_EQ((*row)[1].below, 6);
+    EXPECT_EQ((*row)[1].link, link(5, 6));
+    EXPECT_TRUE(plan_machines({0}, {{}})->empty());
+    EXPECT_FALSE(plan_machines({0, 1}, {{link(1, 2)}, {}}));
+}
+
+// A machine that is asked decides; the others propose.
+TEST(GroupPagesOfMachines, WhatIsProposedIsDecidedElsewhere) {
+    const auto page = *GroupPage::create(4, true);
+    EXPECT_FALSE(page->settle());
+    page->tell(2, {orrErrorAborted, 3, "mine"});
+    EXPECT_FALSE(page->cause());
+    ASSERT_TRUE(page->proposed());
+    EXPECT_EQ(page->proposed()->text, "mine");
+    std::jthread other([&] { page->decide(0, {orrErrorTimeout, 1, "theirs was first"}); });
+    EXPECT_TRUE(page->settle());
+    EXPECT_EQ(page->cause()->code, orrErrorTimeout);
+    EXPECT_EQ(page->cause()->rank, 1);
+    EXPECT_EQ(page->cause()->text, "theirs was first");
+    page->ask_nobody();
+    EXPECT_EQ(page->cause()->text, "theirs was first");
+}
+
+TEST(GroupPagesOfMachines, WhoIsNotAnsweredDecides) {
+    const auto page = *GroupPage::create(4, true);
+    page->tell(2, {orrErrorAborted, 3, "mine"});
+    EXPECT_TRUE(page->settle()) << "who is asked stands still";
+    EXPECT_EQ(page->cause()->text, "mine");
+    const auto gone = *GroupPage::create(4, true);
+    gone->ask_nobody();
+    gone->tell(2, {orrErrorAborted, 3, "mine"});
+    EXPECT_EQ(gone->cause()->text, "mine");
+}
+
+TEST(GroupPagesOfMachines, StepsOfOthersComeByTwo) {
+    const auto page = *GroupPage::create(2);
+    EXPECT_FALSE(page->apart());
+    const GroupPage::Said first{2, 1, 3}, second{1, 0, 0};
+    const std::vector<std::byte> data(3, std::byte{9});
+    page->put_offer(1, 1, first, data);
+    page->put_offer(1, 2, second, {});
+    page->put(1, {2, 0, {7, 8}});
+    EXPECT_TRUE(page->apart());
+    EXPECT_EQ(page->said(1, 1), first);
+    EXPECT_EQ(page->said(1, 2), second);
+    EXPECT_EQ(page->given(1, 1)[2], std::byte{9});
+    EXPECT_EQ(page->queue(1, GroupPage::Queue::kGuard), 8u);
+    EXPECT_FALSE(page->left(1));
+    page->put(1, {2, 1, {7, 8}});
+    EXPECT_TRUE(page->left(1));
+}
+
+}  // namespace
+}  // namespace orrery::umd
