@@ -49,7 +49,7 @@ struct GroupPlan {
 
 struct GroupMember {
     std::shared_ptr<SemaphoreSlot> slot;  // null: on another machine
-    UniqueFd process;  // pidfd; none: of this process
+    UniqueFd process;                     // pidfd; none: of this process
     int above = -1;
 };
 
@@ -127,8 +127,8 @@ class Group final : public Fleet::Watched {
     // To leaders of other machines, of those above or those below: the stream's signal of the k-th barrier.
     // Where another card has the link, that one signals when this member's semaphore has `value`.
     Status signal_edges(bool up, std::uint64_t k, std::uint64_t value, std::vector<orr_packet>& packets);
-    Status await_edges(bool up, std::uint64_t k, std::uint64_t limit_ns, const std::shared_ptr<Stream>& stream,
-                       std::vector<orr_packet>& packets);
+    Status await_edges(bool up, std::uint64_t k, std::uint64_t limit_ns,
+                       const std::shared_ptr<Stream>& stream, std::vector<orr_packet>& packets);
     std::span<const std::unique_ptr<GroupEdge>> edges() const;
     const SemaphoreSlot& own() const { return *seat_.own->slot; }
 
@@ -137,7 +137,7 @@ class Group final : public Fleet::Watched {
     Seat seat_;
     const std::vector<GroupMember> members_;
     const bool unit_;
-    const int leader_;  // of this machine
+    const int leader_;                // of this machine
     const std::uint64_t barrier_va_;  // the page of the card's unit; 0: this member meets the others by none
     std::vector<int> below_;
     const std::shared_ptr<GroupPage> page_;

@@ -49,8 +49,8 @@ void for_new_steps(std::uint64_t from, std::uint64_t to, const auto& take) {
 
 }  // namespace
 
-// In card memory behind the semaphore, and in what is sent. The same on all machines, whichever version of the
-// library they have. Written in this order: offers, members, steps, sequence.
+// In card memory behind the semaphore, and in what is sent. The same on all machines, whichever version of
+// the library they have. Written in this order: offers, members, steps, sequence.
 struct GroupEdge::Image {
     std::uint64_t sequence;
     std::uint64_t unused[7];
@@ -105,10 +105,11 @@ Result<std::unique_ptr<GroupEdge>> GroupEdge::create(Runtime& runtime, Context& 
     const std::uint64_t uid = up ? link.peer_uid : link.uid;
     const int device = runtime.device_of_uid(uid);
     if (device < 0)
-        return fail(orrErrorInvalidValue, "rank 0 wrote nonsense about the machines: no card here is {:#x}", uid);
+        return fail(orrErrorInvalidValue, "rank 0 wrote nonsense about the machines: no card here is {:#x}",
+                    uid);
     ORR_TRY(context, runtime.context(device));
-    std::unique_ptr<GroupEdge> edge(new GroupEdge(**context, rank, peer, up, up ? link.peer_port : link.port,
-                                                  std::move(behind)));
+    std::unique_ptr<GroupEdge> edge(
+        new GroupEdge(**context, rank, peer, up, up ? link.peer_port : link.port, std::move(behind)));
     const std::size_t bytes = image_bytes(edge->behind_.size());
     ORR_TRY(own, (*context)->shared_semaphores().create(SharedSemaphores::Kind::kGroup, bytes));
     edge->own_ = std::move(*own);
@@ -162,9 +163,8 @@ bool GroupEdge::receive(GroupPage& page) {
         if (!behind_[i]) continue;
         const int rank = static_cast<int>(i);
         const Image::Member& member = from.members.members[i];
-        const GroupPage::Part part{load(from.steps.steps[i]),
-                                   load(member.left),
-                                   {load(member.queues[0]), load(member.queues[1])}};
+        const GroupPage::Part part{
+            load(from.steps.steps[i]), load(member.left), {load(member.queues[0]), load(member.queues[1])}};
         // They stay until all have taken them; who means ill may change them all the time.
         for_new_steps(page.part(rank).step, part.step, [&](std::uint64_t step) {
             GroupPage::Said said{};
@@ -277,14 +277,16 @@ std::optional<GroupCause> GroupEdge::lost(GroupPage& page) {
     if (closed)
         cause = why_closed();
     else if (now_ns() - cut_ns_ >= kPatienceNs)
-        cause = GroupCause{cut_->code, peer_, "nothing can be written to its machine any more: " + cut_->text};
+        cause =
+            GroupCause{cut_->code, peer_, "nothing can be written to its machine any more: " + cut_->text};
     if (!cause) return std::nullopt;
     over_ = true;
     if (up_) page.ask_nobody();
     return cause;
 }
 
-Result<std::unique_ptr<GroupBridge>> GroupBridge::connect(Runtime& runtime, Context& home, GroupFolder& folder,
+Result<std::unique_ptr<GroupBridge>> GroupBridge::connect(Runtime& runtime, Context& home,
+                                                          GroupFolder& folder,
                                                           const std::vector<GroupJoint>& joints, int rank,
                                                           const std::vector<int>& leaders) {
     std::unique_ptr<GroupBridge> bridge(new GroupBridge);

@@ -1,8 +1,8 @@
 // Joins the page of a group's members on one machine to those on others, over links: in the first member's
 // process of each machine, its leader. To each machine next to it in a tree of machines it tells what the
 // members on this side of the link have said, by writes to card memory over there, and reads what came from
-// there. So all pages come to say the same. Beside that a semaphore in both directions, by which streams meet,
-// and by whose end each learns that the other is gone.
+// there. So all pages come to say the same. Beside that a semaphore in both directions, by which streams
+// meet, and by whose end each learns that the other is gone.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,7 @@ class GroupEdge {
 
   private:
     struct Image;
-    GroupEdge(Context& context, int rank, int peer, bool up, std::uint32_t port,
-              std::vector<bool> behind);
+    GroupEdge(Context& context, int rank, int peer, bool up, std::uint32_t port, std::vector<bool> behind);
     static std::size_t image_bytes(std::size_t members);
     const Image& in() const;
     Image& out() const;

@@ -104,10 +104,11 @@ Result<std::vector<GroupJoint>> plan_machines(const std::vector<int>& leaders,
     }
     for (std::size_t i = 0; i < leaders.size(); ++i) {
         if (reached.contains(i)) continue;
-        return fail(orrErrorPeerAccess,
-                    "no link that is up joins a card of rank {}'s machine to one of rank 0's, nor over machines "
-                    "of other members, from card to card (orrery-smi shows links)",
-                    leaders[i]);
+        return fail(
+            orrErrorPeerAccess,
+            "no link that is up joins a card of rank {}'s machine to one of rank 0's, nor over machines "
+            "of other members, from card to card (orrery-smi shows links)",
+            leaders[i]);
     }
     return joints;
 }
@@ -123,7 +124,7 @@ GroupFolder::GroupFolder(const GroupToken& token, int rank, int members, std::ui
 
 GroupFolder::~GroupFolder() {
     for (const std::string& name : own_) {
-        const bool tells = name.starts_with("hello") || name.starts_with("ready") || name == "go";
+        const bool tells = name.starts_with("hello") || name == "go";
         if (in_ || !tells) ::unlink(path(name).c_str());
     }
     ::rmdir(folder_.c_str());  // the last one's
@@ -208,14 +209,13 @@ Status GroupFolder::wait(const std::function<Result<bool>()>& look,
     while (true) {
         ORR_TRY(there, look());
         if (*there) return {};
-        if (rank_ != 0) {
-            ORR_TRY(verdict, read_as<Verdict>("go"));
-            if (*verdict) {
-                ORR_TRY(good, status_of(**verdict));
-            }
+        ORR_TRY(verdict, read_as<Verdict>("go"));
+        if (*verdict) {
+            ORR_TRY(good, status_of(**verdict));
         }
         if (until_.left_ns() == 0)
-            return fail(orrErrorTimeout, "not all members came within {} ns: {}", until_.limit_ns(), missing());
+            return fail(orrErrorTimeout, "not all members came within {} ns: {}", until_.limit_ns(),
+                        missing());
         std::this_thread::sleep_for(kNap);
     }
 }
@@ -293,10 +293,6 @@ Result<std::vector<GroupJoint>> GroupFolder::plan(
         for (std::size_t i = 1; i < leaders.size(); ++i) {
             ORR_TRY(came, read_as<Links>(name_of("links", leaders[i])));
             if (!*came) {
-                ORR_TRY(failed, read_as<Verdict>(name_of("ready", leaders[i])));
-                if (*failed) {
-                    ORR_TRY(good, status_of(**failed));
-                }
                 why = Error{orrErrorTimeout, fmt::format("rank {} did not", leaders[i])};
                 return false;
             }
@@ -338,12 +334,6 @@ Result<FabricKey> GroupFolder::take(int from) {
     const auto look = [&]() -> Result<bool> {
         ORR_TRY(came, read_as<FabricKey>(fmt::format("key-{}-{}", from, rank_)));
         if (*came) key = **came;
-        if (!*came && rank_ == 0) {
-            ORR_TRY(failed, read_as<Verdict>(name_of("ready", from)));
-            if (*failed) {
-                ORR_TRY(good, status_of(**failed));
-            }
-        }
         return came->has_value();
     };
     ORR_TRY(there, wait(look, [&] { return fmt::format("rank {} gave no handle", from); }));
@@ -354,11 +344,14 @@ Status GroupFolder::agree(const std::vector<int>& leaders) {
     if (rank_ != 0) {
         const Verdict good{};
         ORR_TRY(written, write(name_of("ready", rank_), &good, sizeof good));
-        return wait([&]() -> Result<bool> {
-                   ORR_TRY(verdict, read_as<Verdict>("go"));
-                   return verdict->has_value();  // a bad one ends the wait by itself
-               },
-               [] { return std::string("rank 0 did not say that all are in"); });
+        return wait(
+            [&]() -> Result<bool> {
+                ORR_TRY(verdict, read_as<Verdict>("go"));
+                if (!*verdict) return false;
+                ORR_TRY(all, status_of(**verdict));
+                return true;
+            },
+            [] { return std::string("rank 0 did not say that all are in"); });
     }
     int missing = -1;
     const auto look = [&]() -> Result<bool> {
@@ -367,7 +360,6 @@ Status GroupFolder::agree(const std::vector<int>& leaders) {
             ORR_TRY(verdict, read_as<Verdict>(name_of("ready", leader)));
             missing = leader;
             if (!*verdict) return false;
-            ORR_TRY(good, status_of(**verdict));
         }
         return true;
     };
@@ -377,8 +369,9 @@ Status GroupFolder::agree(const std::vector<int>& leaders) {
 }
 
 void GroupFolder::give_up(const Error& error) {
+    if (const auto said = read("go"); said && *said) return;
     const Verdict bad = verdict_of(std::unexpected(error));
-    (void)write(rank_ == 0 ? std::string("go") : name_of("ready", rank_), &bad, sizeof bad);
+    (void)write("go", &bad, sizeof bad);
 }
 
 }  // namespace orrery::umd

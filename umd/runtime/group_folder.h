@@ -1,6 +1,6 @@
-// How the members of a group on several machines find each other: by files in a folder that all see. Each file
-// is written once or anew as a whole, and begins with the token's secret. What the machines tell each other so
-// is what it takes to join them over links; then the files go.
+// How the members of a group on several machines find each other: by files in a folder that all see. Each
+// file is written once or anew as a whole, and begins with the token's secret. What the machines tell each
+// other so is what it takes to join them over links; then the files go.
 #pragma once
 
 #include <array>
@@ -27,8 +27,9 @@ struct GroupLink {
 
 // How two machines of a group are joined.
 struct GroupJoint {
-    int above = 0, below = 0;  // the leaders of both: their lowest ranks; that of rank 0's machine is above all
-    GroupLink link;            // its first end is above
+    int above = 0,
+        below = 0;   // the leaders of both: their lowest ranks; that of rank 0's machine is above all
+    GroupLink link;  // its first end is above
 };
 
 // Of the leaders, each with its machine's links; the first is above all, and each other one has one above.
@@ -61,9 +62,10 @@ class GroupFolder {
     // What joins two machines, from one to the other.
     Status give(int to, const FabricKey& key);
     Result<FabricKey> take(int from);
-    // Says that all of its machine are in, or why not, and waits until all machines have. Rank 0 decides.
+    // Says that all of its machine are in, and waits until all machines have. Rank 0 says so.
     Status agree(const std::vector<int>& leaders);
-    // It cannot go on: the others are told, if they look before their limits.
+
+    // This member cannot go on, nor can the others then, who are told.
     void give_up(const Error& error);
 
   private:
@@ -73,7 +75,7 @@ class GroupFolder {
     Result<std::optional<std::vector<std::byte>>> read(std::string_view name) const;
     template <typename Message>
     Result<std::optional<Message>> read_as(std::string_view name) const;
-    // Until `look` gives true; fails if rank 0 has given up.
+    // Until `look` gives true; fails if somebody has given up.
     Status wait(const std::function<Result<bool>()>& look, const std::function<std::string()>& missing);
 
     const GroupToken token_;

@@ -135,7 +135,6 @@ struct Neighbourhood {
     std::vector<int> leaders;  // by rank: the lowest one of its machine
     std::unique_ptr<GroupFolder> folder{};
 
-    bool leads(int rank) const { return folder != nullptr && here.front() == rank; }
     std::vector<int> machines() const {
         std::vector<int> all = leaders;
         std::ranges::sort(all);
@@ -179,9 +178,7 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
     std::shared_ptr<GroupPage> page;
     bool unit = false;
 
-    const auto member = [&](std::size_t i) -> GroupMember& {
-        return all[static_cast<std::size_t>(here[i])];
-    };
+    const auto member = [&](std::size_t i) -> GroupMember& { return all[static_cast<std::size_t>(here[i])]; };
     const auto set_above = [&](std::size_t i, int above) {
         member(i).above = above < 0 ? -1 : here[static_cast<std::size_t>(above)];
     };
@@ -257,7 +254,8 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
                 GroupFolder& folder = *around->folder;
                 const std::vector<int> machines = around->machines();
                 ORR_TRY(joints, folder.plan(machines, [&] { return links_to_others(runtime); }));
-                ORR_TRY(made, GroupBridge::connect(runtime, **context, folder, *joints, rank, around->leaders));
+                ORR_TRY(made,
+                        GroupBridge::connect(runtime, **context, folder, *joints, rank, around->leaders));
                 bridge = std::move(*made);
                 return folder.agree(machines);
             };
@@ -272,7 +270,7 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
             page->tell(rank, {seat.error().code, rank, "its orrGroupJoin failed: " + seat.error().text});
             page->leave(rank);
         }
-        if (around->leads(rank)) around->folder->give_up(seat.error());
+        if (around->folder != nullptr) around->folder->give_up(seat.error());
         return std::unexpected(seat.error());
     }
     if (around->folder != nullptr) around->folder->all_in();

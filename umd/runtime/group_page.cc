@@ -325,8 +325,8 @@ bool GroupPage::await(const Call& call, int rank, std::int64_t start, const std:
             continue;
         }
         if (passed < kSpinNs) continue;
-        sleep(woken, static_cast<std::int64_t>(
-                       std::min<std::uint64_t>(kLookNs, call.limit_ns - static_cast<std::uint64_t>(passed))));
+        sleep(woken, static_cast<std::int64_t>(std::min<std::uint64_t>(
+                         kLookNs, call.limit_ns - static_cast<std::uint64_t>(passed))));
     }
 }
 

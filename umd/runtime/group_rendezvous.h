@@ -1,5 +1,5 @@
-// How the processes of a group on one machine find each other: rank 0 waits at the token's address, hears from each member
-// who it is, and tells all who all are. All get in, or none.
+// How the processes of a group on one machine find each other: rank 0 waits at the token's address, hears
+// from each member who it is, and tells all who all are. All get in, or none.
 #pragma once
 
 #include <cstdint>

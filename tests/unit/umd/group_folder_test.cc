@@ -114,9 +114,12 @@ TEST_F(GroupFolders, LeadersMeetAndAllFilesGo) {
 }
 
 TEST_F(GroupFolders, WhoIsMissingIsNamed) {
+    // By the first whose limit passes, to all.
     each(2, [&](int rank) {
-        const auto leaders = member(2 * rank, 4, rank, kShortNs)->introduce();
+        const auto own = member(2 * rank, 4, rank, rank == 1 ? kShortNs : kLongNs);
+        const auto leaders = own->introduce();
         ASSERT_FALSE(leaders);
+        own->give_up(leaders.error());
         EXPECT_EQ(leaders.error().code, orrErrorTimeout);
         EXPECT_THAT(leaders.error().text, HasSubstr("rank 1, 3 did not"));
     });
@@ -129,7 +132,8 @@ TEST_F(GroupFolders, AllAreToldOfAnotherNumberOfMembers) {
         if (rank == 1 && leaders) return;  // it was done before the third came
         ASSERT_FALSE(leaders);
         EXPECT_EQ(leaders.error().code, orrErrorInvalidValue);
-        EXPECT_THAT(leaders.error().text, HasSubstr("rank 1 joined a group of 2 members, and rank 0 one of 3"));
+        EXPECT_THAT(leaders.error().text,
+                    HasSubstr("rank 1 joined a group of 2 members, and rank 0 one of 3"));
     });
 }
 
@@ -163,12 +167,24 @@ TEST_F(GroupFolders, WhoGivesUpEndsTheOthersWaits) {
         ASSERT_TRUE(own->introduce());
         if (rank == 2) return own->give_up(Error{orrErrorOutOfMemory, "no room"});
         const auto joints = own->plan({0, 1, 2}, [&]() -> Result<std::vector<GroupLink>> {
-            return std::vector{link(10 + static_cast<std::uint64_t>(rank), 11 - static_cast<std::uint64_t>(rank))};
+            return std::vector{
+                link(10 + static_cast<std::uint64_t>(rank), 11 - static_cast<std::uint64_t>(rank))};
         });
         ASSERT_FALSE(joints) << rank;
         EXPECT_EQ(joints.error().code, orrErrorOutOfMemory);
         EXPECT_THAT(joints.error().text, HasSubstr("no room"));
-        own->give_up(joints.error());
+    });
+}
+
+TEST_F(GroupFolders, WhoIsReadyIsToldOfThoseWhoAreNot) {
+    each(2, [&](int rank) {
+        const auto own = member(rank, 2, rank, rank == 0 ? 5 * kShortNs : kLongNs);
+        ASSERT_TRUE(own->introduce());
+        const auto agreed = own->agree({0, 1, 2});
+        ASSERT_FALSE(agreed) << rank;
+        EXPECT_EQ(agreed.error().code, orrErrorTimeout);
+        EXPECT_THAT(agreed.error().text, HasSubstr("rank 2 is not ready"));
+        own->give_up(agreed.error());
     });
 }
 
@@ -186,8 +202,8 @@ TEST_F(GroupFolders, MachinesThatNoLinkJoinsAreNamed) {
 
 TEST(GroupMachines, FormATreeOverLinksThatBothEndsSee) {
     // A row of three, of which the last says that it is at the first, who does not.
-    const auto row = plan_machines(
-        {0, 4, 6}, {{link(1, 4)}, {link(4, 1), link(5, 6)}, {link(6, 5), link(6, 1)}});
+    const auto row =
+        plan_machines({0, 4, 6}, {{link(1, 4)}, {link(4, 1), link(5, 6)}, {link(6, 5), link(6, 1)}});
     ASSERT_TRUE(row);
     ASSERT_EQ(row->size(), 2u);
     EXPECT_EQ((*row)[0].above, 0);

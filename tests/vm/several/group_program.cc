@@ -1,6 +1,6 @@
 // umd_group_vms [SCENARIO...], a rank of orrery-run on two VMs or more: what members of a group on several
-// machines are told. Each scenario is a group of its own, whose members are children of the ranks: one may end.
-// A rank tells in lines what its member was told; all are told the same cause.
+// machines are told. Each scenario is a group of its own, whose members are children of the ranks: one may
+// end. A rank tells in lines what its member was told; all are told the same cause.
 #include <fmt/format.h>
 #include <orrery/group.h>
 #include <orrery/orrery.h>
@@ -341,13 +341,16 @@ int main(int argc, char** argv) {
         }
         int status = -1;
         ::waitpid(child, &status, 0);
-        const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && name.find("killed") != name.npos;
+        const bool killed =
+            WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && name.find("killed") != name.npos;
         check(status == 0 || killed, fmt::format("{}: ended with {:#x}", name, status));
         put(fmt::format("{}-done-{}", name, kRank));
         for (int rank = 0; rank < kRanks; ++rank) {
-            if (!name.starts_with("vm-") || rank < kRanks / 2) (void)await(fmt::format("{}-done-{}", name, rank));
+            if (!name.starts_with("vm-") || rank < kRanks / 2)
+                (void)await(fmt::format("{}-done-{}", name, rank));
         }
-        const bool orderly = name.find("killed") == name.npos && !name.starts_with("join-") && !name.starts_with("vm-");
+        const bool orderly =
+            name.find("killed") == name.npos && !name.starts_with("join-") && !name.starts_with("vm-");
         check(!orderly || !std::filesystem::exists("/share/orrery-group-" + token.substr(10, 32)),
               name + ": the folder in which the group met is left");
     }
