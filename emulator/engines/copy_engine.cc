@@ -540,6 +540,8 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
             rate = std::min(rate, link_rate);
         }
     }
+    // What is left of the event's time is no line's: it is no piece of its own, and no message.
+    if (chunk.alone != 0 && kChunkPs - chunk.alone < duration_ps(kMemoryLine, rate)) return 0;
     // Whole lines, so that no element is cut.
     bytes = std::min(
         {bytes, std::max((kChunkBytes - chunk.occupied) / busiest / kMemoryLine * kMemoryLine, kMemoryLine),

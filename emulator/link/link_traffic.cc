@@ -319,9 +319,12 @@ std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
 }
 
 bool LinkPort::Impl::holds_time() const {
-    if (!up() || !in_step_) return false;
+    // What has come is heard at a time that others have been promised: it must come.
+    if (!up() || !in_step_ || room_.scheduled()) return false;
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
-        if (congested(lane) && transmitter_.room_is_near(lane, events_.system_now())) return true;
+        const Waiting& waiting = waiting_[lane];
+        const bool called = waiting.called && waiting.events.front()->scheduled();
+        if (congested(lane) && !called && transmitter_.room_is_near(lane, events_.system_now())) return true;
     }
     return false;
 }

@@ -118,6 +118,32 @@ TEST_F(LinkInStep, TimeStandsForRoomThatComesByItself) {
     a.port->forget(waits);
 }
 
+// Room that has come is heard when the others' clocks allow it, so until then time does not stand for it.
+TEST_F(LinkInStep, TimeGoesOnToWhereRoomIsHeard) {
+    bring_up();
+    std::vector<std::byte> data(256 << 10);
+    while (a.port->write(kB, 0, data).bytes != 0) {
+    }
+    Event waits([](void*, ModelTime) {}, nullptr);
+    a.port->wait_for_room(kB, waits);
+    a.events.advance_to(100'000 * kPsPerNs);
+    ASSERT_TRUE(a.port->holds_time());
+    for (int i = 0; i < 100 && b.counters.get(ORR_CTR_LINK_RX_MESSAGES) < 16; ++i) {
+        b.port->poll();
+        b.events.run_next(kNever - 1);
+    }
+    a.acts_at = 120'000 * kPsPerNs;
+    a.port->poll();
+    EXPECT_FALSE(a.port->holds_time()) << "the room is there, and is heard later";
+    a.acts_at = 140'000 * kPsPerNs;
+    ASSERT_TRUE(a.events.run_next(kNever - 1));
+    EXPECT_EQ(a.events.now(), 120'000 * kPsPerNs);
+    EXPECT_FALSE(a.port->holds_time()) << "who is called comes later";
+    ASSERT_TRUE(a.events.run_next(kNever - 1));
+    EXPECT_EQ(a.events.now(), 140'000 * kPsPerNs);
+    a.port->forget(waits);
+}
+
 // Sends messages of one size without end, and waits for room when there is none.
 struct Stream {
     Stream(LinkCard& its_card, std::uint64_t bytes) : card(its_card), data(bytes) {

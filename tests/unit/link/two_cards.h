@@ -54,6 +54,7 @@ struct LinkCard {
         hooks.comes_here = [this](std::uint32_t node) { return node != elsewhere; };
         hooks.may_skip = [this](ModelTime) { return idle; };
         hooks.may_jump = [this] { return !in_step; };
+        hooks.act_at = [this] { return std::max(events.now(), acts_at); };
         hooks.in_step = [this](std::uint64_t) { return in_step; };
         hooks.sent = [this](std::uint64_t, ModelTime arrival) { sent.push_back(arrival); };
         auto made = LinkPort::create(config, events, vram, counters, errors, hooks);
@@ -94,6 +95,7 @@ struct LinkCard {
     bool poke_lane_full = false;
     std::uint32_t elsewhere = 0;    // a node that comes by another port
     bool in_step = false;           // with every peer
+    ModelTime acts_at = 0;          // no sooner on what the peer's process does
     std::vector<ModelTime> sent{};  // to peers in step: arrivals
     std::unique_ptr<LinkPort> port;
 };
