@@ -115,6 +115,15 @@ TEST_F(LinkSharing, OneCopyTakesExactlyItsBytes) {
     EXPECT_EQ(a.run()[0], a.link(kBytes));
 }
 
+// Cards on the way take turns by messages, so no rest of an event's time is one.
+TEST_F(LinkSharing, ACopyIsMessagesOfOneSize) {
+    const std::uint64_t piece = Resource(a.port->bytes_per_second()).piece();
+    ASSERT_NE(kBytes % piece, 0u);
+    a.start(0, kLocal, kRemote, kBytes);
+    a.run();
+    EXPECT_EQ(a.rig.counters.get(ORR_CTR_LINK_TX_MESSAGES), kBytes / piece + 1);
+}
+
 TEST_F(LinkSharing, TwoEnginesHaveHalfOfALinkEach) {
     a.start(0, kLocal, kRemote, kBytes);
     a.start(1, kLocal, kRemote + kBytes, kBytes);
