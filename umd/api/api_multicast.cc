@@ -11,7 +11,7 @@ namespace orrery::umd::api {
 
 orrError_t orrMulticastCreate(void** ptr, void* const* members, int count, size_t bytes, unsigned flags) {
     return with_runtime([&](Runtime& runtime) -> Status {
-        ORR_TRY(known, check_flags(flags, 0, "orrMulticastCreate"));
+        ORR_TRY(known, check_flags(flags, orrMulticastReadable, "orrMulticastCreate"));
         if (ptr == nullptr) return null_argument("ptr");
         if (members == nullptr) return null_argument("members");
         if (count < 1 || static_cast<unsigned>(count) > ORR_MULTICAST_MEMBERS)
@@ -22,7 +22,8 @@ orrError_t orrMulticastCreate(void** ptr, void* const* members, int count, size_
         for (void* member : std::span(members, static_cast<std::size_t>(count)))
             starts.push_back(reinterpret_cast<std::uintptr_t>(member));
         ORR_TRY(context, runtime.current_context());
-        ORR_TRY(allocation, runtime.memory().make_multicast((*context)->device(), starts, bytes));
+        ORR_TRY(allocation, runtime.memory().make_multicast((*context)->device(), starts, bytes,
+                                                            (flags & orrMulticastReadable) != 0));
         *ptr = reinterpret_cast<void*>(allocation->va);
         return {};
     });

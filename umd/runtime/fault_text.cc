@@ -76,6 +76,8 @@ std::string why_refused(const QueueState& state, OpNote note, const Context& con
     if (memory && memory->elsewhere && state.error_detail == ORR_FAULT_PERMISSION)
         return memory->block->members.empty() ? "reading another machine's memory, which can be written only"
                                               : "reading a multicast, which can be written only";
+    if (memory && memory->elsewhere && memory->block->combines && state.error_detail == ORR_FAULT_NO_ROUTE)
+        return "reading a multicast, which only copies with reduction do";
     if (note.op == Op::kKernel && memory && memory->device != kHost && memory->device != context.device()) {
         const auto refused = context.memory().peer_refusal(context.device(), *memory);
         if (state.error_detail == ORR_FAULT_NOT_MAPPED && refused)

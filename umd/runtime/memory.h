@@ -45,6 +45,7 @@ struct Block {
     bool imported = false;                       // another process made it
     bool elsewhere = false;                      // another machine's, or a multicast: see Allocation
     std::vector<int> members;                    // cards of a multicast
+    bool combines = false;                       // which is read in copies with reduction
     std::vector<FabricKey> keys;                 // by which other machines may have it
 };
 
@@ -56,7 +57,7 @@ struct Allocation {
     // A module's, which nobody frees and no other card sees.
     enum class Variable : std::uint8_t { kNone, kWritable, kConstant } variable = Variable::kNone;
     // Of a card of another machine, or a multicast: `device` can write there, nobody here can do anything
-    // else.
+    // else but what Block::combines says.
     bool elsewhere = false;
     const char* where() const { return block->members.empty() ? "another machine's memory" : "a multicast"; }
 };
@@ -104,9 +105,10 @@ class Memory {
     // What Device::import_fabric() gave, which may take seconds; also outside of the user's heap.
     Result<Allocation> import_elsewhere(int device, std::unique_ptr<Bo> bo);
     Result<Block*> import_elsewhere_block(int device, std::unique_ptr<Bo> bo);
-    // What `device` writes at once to the first bytes of these allocations, which begin there.
-    Result<Allocation> make_multicast(int device, std::span<const std::uint64_t> members,
-                                      std::uint64_t bytes);
+    // What `device` writes at once to the first bytes of these allocations, which begin there. `combines`:
+    // and reads, in copies with reduction.
+    Result<Allocation> make_multicast(int device, std::span<const std::uint64_t> members, std::uint64_t bytes,
+                                      bool combines);
 
     std::optional<Allocation> find(std::uint64_t va) const;
     // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.
@@ -179,7 +181,7 @@ class Memory {
     Result<Block*> place(int device, std::unique_ptr<Bo> bo, BoKind kind, std::uint32_t bind);
     // Lets all other attached cards see it; of one that cannot, the reason.
     Status offer_to_all(Block& block);
-    Result<Block*> place_elsewhere(int device, std::unique_ptr<Bo> bo);
+    Result<Block*> place_elsewhere(int device, std::unique_ptr<Bo> bo, std::uint32_t flags = ORR_BIND_WRITE);
     // Of memory that others may get whole; an error otherwise.
     Result<Block*> block_to_export(std::uint64_t va);
     void destroy(Block* block) { destroy({&block, 1}); }

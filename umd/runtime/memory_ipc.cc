@@ -70,8 +70,8 @@ bool Memory::revoke_fabric(const FabricKey& key) {
     return false;
 }
 
-Result<Block*> Memory::place_elsewhere(int device, std::unique_ptr<Bo> bo) {
-    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, ORR_BIND_WRITE));
+Result<Block*> Memory::place_elsewhere(int device, std::unique_ptr<Bo> bo, std::uint32_t flags) {
+    ORR_TRY(block, place(device, std::move(bo), BoKind::kVram, flags));
     (*block)->imported = (*block)->elsewhere = true;
     return block;
 }
@@ -86,7 +86,7 @@ Result<Allocation> Memory::import_elsewhere(int device, std::unique_ptr<Bo> bo) 
 }
 
 Result<Allocation> Memory::make_multicast(int device, std::span<const std::uint64_t> members,
-                                          std::uint64_t bytes) {
+                                          std::uint64_t bytes, bool combines) {
     const std::lock_guard changing(changes_);
     const std::uint64_t size = round_up(bytes, kPage);
     std::vector<MulticastMember> parts;
@@ -109,9 +109,10 @@ Result<Allocation> Memory::make_multicast(int device, std::span<const std::uint6
         parts.push_back({std::move(*fd), va - (*block)->va});
         devices.push_back(allocation.device);
     }
-    ORR_TRY(bo, cards_.at(device).winsys->make_multicast(parts, size));
-    ORR_TRY(block, place_elsewhere(device, std::move(*bo)));
+    ORR_TRY(bo, cards_.at(device).winsys->make_multicast(parts, size, combines));
+    ORR_TRY(block, place_elsewhere(device, std::move(*bo), combines ? kReadWrite : ORR_BIND_WRITE));
     (*block)->members = std::move(devices);
+    (*block)->combines = combines;
     Allocation allocation{device, (*block)->va, bytes, *block};
     allocation.elsewhere = true;
     insert(allocation);

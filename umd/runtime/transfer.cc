@@ -122,7 +122,7 @@ Result<std::uint64_t> span_of(const Extent& extent, const char* what) {
 }  // namespace
 
 Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_bytes, const void* src,
-                              std::uint64_t src_bytes, orrMemcpyKind kind) {
+                              std::uint64_t src_bytes, orrMemcpyKind kind, bool reduces) {
     Transfer transfer;
     transfer.dst = reinterpret_cast<std::uintptr_t>(dst);
     transfer.src = reinterpret_cast<std::uintptr_t>(src);
@@ -131,11 +131,14 @@ Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_byt
     found = look_up(runtime, transfer.src, src_bytes, "source");
     if (!found) return std::unexpected(found.error());
     transfer.src_memory = *found;
-    if (transfer.src_memory && transfer.src_memory->elsewhere) {
-        return fail(orrErrorInvalidValue,
-                    "the source {:#x} is {}, which can be written only: have its owner "
-                    "copy from there",
-                    transfer.src, transfer.src_memory->where());
+    if (transfer.src_memory && transfer.src_memory->elsewhere &&
+        !(reduces && transfer.src_memory->block->combines)) {
+        return fail(
+            orrErrorInvalidValue, "the source {:#x} is {}, which can be {}: have its owner copy from there",
+            transfer.src, transfer.src_memory->where(),
+            transfer.src_memory->block->combines                      ? "read in copies with reduction only"
+            : reduces && !transfer.src_memory->block->members.empty() ? "written only (orrMulticastReadable)"
+                                                                      : "written only");
     }
     ORR_TRY(kind_fits, check_kind(transfer, kind));
     ORR_TRY(writable, check_writable(transfer.dst_memory, transfer.dst));
@@ -143,9 +146,9 @@ Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_byt
 }
 
 Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, std::size_t bytes,
-                                orrMemcpyKind kind) {
+                                orrMemcpyKind kind, bool reduces) {
     if (bytes > kMaxBytes) return fail(orrErrorInvalidValue, "{} bytes are more than a copy can move", bytes);
-    ORR_TRY(transfer, check_memory(runtime, dst, bytes, src, bytes, kind));
+    ORR_TRY(transfer, check_memory(runtime, dst, bytes, src, bytes, kind, reduces));
     transfer->bytes = transfer->shape.row_bytes = bytes;
     return transfer;
 }
@@ -215,7 +218,7 @@ Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, 
     Reduction reduction;
     reduction.type = static_cast<std::uint16_t>(type);
     reduction.function = static_cast<std::uint16_t>(op);
-    ORR_TRY(transfer, check_transfer(runtime, dst, src, count * unit, orrMemcpyDefault));
+    ORR_TRY(transfer, check_transfer(runtime, dst, src, count * unit, orrMemcpyDefault, true));
     reduction.transfer = *transfer;
     if ((transfer->dst | transfer->src) % unit != 0) {
         return fail(orrErrorInvalidValue, "{:#x} or {:#x} is no multiple of the elements' {} bytes",

@@ -23,11 +23,12 @@ struct Transfer {
 };
 
 // Finds out what the addresses are, and checks kind and ranges, of so many bytes from first to last.
+// `reduces`: of a copy with reduction.
 Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_bytes, const void* src,
-                              std::uint64_t src_bytes, orrMemcpyKind kind);
+                              std::uint64_t src_bytes, orrMemcpyKind kind, bool reduces = false);
 // The same of bytes in a row.
 Result<Transfer> check_transfer(Runtime& runtime, void* dst, const void* src, std::size_t bytes,
-                                orrMemcpyKind kind);
+                                orrMemcpyKind kind, bool reduces = false);
 // The same of a box: sizes as the caller gave them.
 struct Box {
     std::uint64_t width = 0, height = 1, depth = 1;  // bytes, rows, planes

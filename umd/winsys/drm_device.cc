@@ -418,7 +418,16 @@ class DrmDevice final : public Device {
     }
 
     Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
-                                               std::uint64_t size) override {
+                                               std::uint64_t size, bool read) override {
+        if (read) {
+            ORR_TRY(card, query());
+            if ((card->features & ORR_FEATURE_MULTICAST_READS) == 0)
+                return fail(
+                    orrErrorNotSupported,
+                    "{} reads no multicasts: that needs a card of hardware 2.6 and the driver of this "
+                    "release",
+                    file_->node);
+        }
         std::vector<drm_orr_multicast_member> parts;
         for (const MulticastMember& member : members)
             parts.push_back({.memory = member.memory.get(), .pad = 0, .offset = member.offset});
@@ -426,12 +435,13 @@ class DrmDevice final : public Device {
         create.members = reinterpret_cast<std::uintptr_t>(parts.data());
         create.size = size;
         create.count = static_cast<std::uint32_t>(parts.size());
+        create.flags = read ? ORR_MULTICAST_READ : 0;
         switch (const int number = file_->ioctl(DRM_IOCTL_ORR_MULTICAST_CREATE, &create)) {
             case 0:
                 break;
             case EOPNOTSUPP:
             case ENOTTY:
-                return Device::make_multicast(members, size);
+                return Device::make_multicast(members, size, read);
             case EXDEV:
                 return fail(orrErrorPeerAccess,
                             "{} does not reach all of the members by one port over a switch: see orrery-smi "

@@ -37,7 +37,7 @@ Result<std::unique_ptr<Bo>> Device::import_barrier(int /*fd*/) {
 }
 
 Result<std::unique_ptr<Bo>> Device::make_multicast(const std::vector<MulticastMember>& /*members*/,
-                                                   std::uint64_t /*size*/) {
+                                                   std::uint64_t /*size*/, bool /*read*/) {
     return fail(
         orrErrorNotSupported,
         "{} writes to one card at a time: multicasts need a card of hardware 2.5 and the driver of this "

@@ -193,10 +193,10 @@ class Device {
     // 1.8.
     virtual Result<std::vector<UniqueFd>> make_barrier(const std::vector<BarrierSeat>& seats);
     virtual Result<std::unique_ptr<Bo>> import_barrier(int fd);
-    // So many bytes, whole pages, of each member, to be bound with ORR_BIND_WRITE alone; it has no CPU
-    // mapping. Here: not supported, as with drivers before 1.9.
+    // So many bytes, whole pages, of each member, to be bound with ORR_BIND_WRITE alone, unless it is `read`
+    // combined; it has no CPU mapping. Here: not supported, as with drivers before 1.9.
     virtual Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
-                                                       std::uint64_t size);
+                                                       std::uint64_t size, bool read);
 };
 
 // Why a card did not get the memory behind a handle of another machine. node: of the card that asked.

@@ -1,6 +1,9 @@
 // Multicasts as processes ask the driver for them, in wrong ways, too, and what becomes of them in any order.
 #include <gtest/gtest.h>
+#include <orrery/hw/engine.h>
 #include <sys/mman.h>
+
+#include <bit>
 
 #include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
@@ -63,7 +66,7 @@ TEST_F(Multicasts, AreMadeOfOtherCardsMemory) {
     EXPECT_EQ(error_of({{.memory = memories[1].get(), .pad = 1, .offset = 0}}), EINVAL);
     drm_orr_multicast_create args{};
     args.size = kBytes;
-    args.flags = 1;
+    args.flags = 2;
     EXPECT_EQ(make_multicast(fd(), all(), args), EINVAL);
     args.flags = 0;
     args.members = 8;
@@ -112,6 +115,42 @@ TEST_F(SwitchedMulticasts, AreWrittenToOnlyAndByOneCard) {
         EXPECT_NE(import_bo(places[1]->fd(), dma_buf.get(), handle), 0);
     void* const there = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd(), 0);
     EXPECT_EQ(there, MAP_FAILED);
+}
+
+// By reductions, of those that are made for it: members' elements in order, and the destination's first.
+TEST_F(SwitchedMulticasts, AreReadCombined) {
+    drm_orr_multicast_create reads{};
+    reads.size = kBytes;
+    reads.flags = ORR_MULTICAST_READ;
+    ASSERT_EQ(make_multicast(fd(), all(), reads), 0);
+    ASSERT_EQ(map(fd(), places[0]->vm, reads.handle, kPage, kBytes, ORR_BIND_READ), 0);
+    std::uint32_t sum = 100;
+    for (unsigned card = 1; card < places.size(); ++card) {
+        const std::uint32_t word = 0x01010101u * card;
+        EXPECT_EQ(places[card]->queue->run(std::vector{fill(kVa, kBytes, static_cast<std::uint8_t>(card))}),
+                  0);
+        sum += word;
+    }
+    auto* const words = static_cast<volatile std::uint32_t*>(static_cast<void*>(places[0]->memory.words()));
+    for (std::size_t n = 0; n < kBytes / 4; ++n)
+        words[n] = 100;
+    orr_packet_reduce packet{};
+    packet.header.opcode = ORR_PKT_REDUCE;
+    packet.header.flags = ORR_PKT_F_ORDERED;
+    packet.src = kPage;
+    packet.dst = kVa;
+    packet.row_bytes = kBytes;
+    packet.rows = 1;
+    packet.type = ORR_TYPE_U32;
+    packet.function = ORR_REDUCE_ADD;
+    EXPECT_EQ(places[0]->queue->run(std::vector{std::bit_cast<orr_packet>(packet)}), 0);
+    EXPECT_EQ(words[0], sum);
+    EXPECT_EQ(words[kBytes / 4 - 1], sum);
+    // Nothing else reads, and nothing writes by that mapping.
+    drm_orr_queue_wait out{};
+    places[0]->queue->run(std::vector{copy(kPage, kVa, 4096)}, out);
+    EXPECT_EQ(out.error, ORR_QERR_FAULT);
+    EXPECT_EQ(words[0], sum);
 }
 
 TEST_F(SwitchedMulticasts, LastAsLongAsTheyAreMapped) {
