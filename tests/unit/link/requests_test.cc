@@ -541,7 +541,7 @@ TEST_F(BadAnswers, NonsenseTakesTheLinkDownAndEndsWhatWaits) {
     spoil("payload credit", [](auto& m) { m.payload_end = 63; });
     spoil("out of range", [](auto& m) { m.payload_at = link::kPayloadBytes; });
     spoil("reserved", [](auto& m) { m.key = 1; });
-    spoil("reserved", [](auto& m) { m.function = 1; });
+    spoil("unknown reduction", [](auto& m) { m.function = 1; });
 }
 
 }  // namespace

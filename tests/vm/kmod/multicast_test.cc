@@ -126,10 +126,9 @@ TEST_F(SwitchedMulticasts, AreReadCombined) {
     ASSERT_EQ(map(fd(), places[0]->vm, reads.handle, kPage, kBytes, ORR_BIND_READ), 0);
     std::uint32_t sum = 100;
     for (unsigned card = 1; card < places.size(); ++card) {
-        const std::uint32_t word = 0x01010101u * card;
-        EXPECT_EQ(places[card]->queue->run(std::vector{fill(kVa, kBytes, static_cast<std::uint8_t>(card))}),
-                  0);
-        sum += word;
+        const std::uint64_t word = 0x01010101u * card;
+        EXPECT_EQ(places[card]->queue->run(std::vector{fill(kVa, kBytes, word << 32 | word)}), 0);
+        sum += static_cast<std::uint32_t>(word);
     }
     auto* const words = static_cast<volatile std::uint32_t*>(static_cast<void*>(places[0]->memory.words()));
     for (std::size_t n = 0; n < kBytes / 4; ++n)
