@@ -63,7 +63,7 @@ signaller:
 		to->signal = edge->va;
 }
 
-/* Return: the edges that are to be told, 0: there is no cycle, or an error. */
+/* Return: the edges from the caller on, 0: there is no cycle, or an error. */
 static int orr_cycle_look(struct orr_look *look, struct orr_vm *vm, struct orr_queue *queue,
 			  const struct orr_file *file, const struct drm_orr_query_cycle *args)
 {
@@ -85,7 +85,7 @@ static int orr_cycle_look(struct orr_look *look, struct orr_vm *vm, struct orr_q
 	if (!look->party[first].stuck || !orr_look_solve(look) || !look->party[first].stuck)
 		return 0;
 	orr_look_walk(look, first);
-	return orr_look_stands(look) ? look->length : 0;
+	return look->length;
 }
 
 /* The same for as long as the same queues wait with the same packets. */
@@ -128,6 +128,9 @@ int orr_cycle_query(struct orr_file *file, struct orr_vm *vm, struct orr_queue *
 	mutex_unlock(&orr_look_lock);
 	if (length < 0)
 		return length;
+	/* Firmware is asked, which may take long, and so is nobody else's business. */
+	if (length && !orr_look_stands(look))
+		length = 0;
 	args->count = length;
 	args->lead = length ? look->lead : 0;
 	args->stamp = length ? orr_cycle_stamp(look) : 0;

@@ -146,11 +146,8 @@ static bool orr_look_head(struct orr_look *look, u32 number)
 	orr_ring_view_end(&view);
 	if (!read)
 		return false;
-	if ((word[0] & 0xffff) != ORR_PKT_WAIT)
-		return true;
 	/* A wait with a limit ends. */
-	party->limited = word[3];
-	if (party->limited)
+	if ((word[0] & 0xffff) != ORR_PKT_WAIT || word[3])
 		return true;
 	party->va = word[1];
 	party->wanted = word[2];
@@ -172,32 +169,34 @@ struct orr_signal_point {
 	const struct orr_barrier_end *part;
 	/** @value: to be signalled; U64_MAX: a failure */
 	u64 value;
+	/** @may_fail: instead, as a wait before it has a limit */
+	bool may_fail;
 };
 
 /* What a party lacks that it would have then; in @holds, as far as it lacks it for want of just that. */
 static u32 orr_point_frees(const struct orr_signal_point *point, const struct orr_party *waiter,
 			   u32 *holds)
 {
+	const bool suffices = point->value >= waiter->wanted;
+
 	*holds = 0;
 	if (!point->part) {
-		if (orr_bo_origin(waiter->bo) != point->origin || waiter->offset != point->offset ||
-		    point->value < waiter->wanted)
+		if (orr_bo_origin(waiter->bo) != point->origin || waiter->offset != point->offset)
 			return 0;
 		/* A barrier's release is its units' to raise. Who does it for them frees all the same. */
-		if (waiter->barrier)
-			return U32_MAX;
-		*holds = BIT(0);
-		return *holds;
+		if (suffices && !waiter->barrier)
+			*holds = BIT(0);
+		return suffices || point->may_fail ? U32_MAX : 0;
 	}
-	if (waiter->barrier != point->part->key || point->value < waiter->wanted)
+	if (waiter->barrier != point->part->key)
 		return 0;
-	/* A member's failure ends it for all. */
-	if (point->value == U64_MAX)
-		return U32_MAX;
 	/* An arrival is for one round. Who has one for a later round has arrived at the earlier, or will. */
 	if (point->value == waiter->wanted)
 		*holds = BIT(point->part->member);
-	return BIT(point->part->member);
+	/* A member's failure ends it for all. */
+	if (point->value == U64_MAX || point->may_fail)
+		return U32_MAX;
+	return suffices ? BIT(point->part->member) : 0;
 }
 
 /* A packet of a party would free another. Return: false: there are too many edges. */
@@ -233,9 +232,8 @@ static bool orr_look_edge(struct orr_look *look, u32 number, u32 at, u64 va,
 }
 
 /* A packet of a party would signal this. Return: false: there are too many edges. */
-static bool orr_look_signal(struct orr_look *look, u32 number, u64 va, u64 value)
+static bool orr_look_signal(struct orr_look *look, u32 number, u64 va, struct orr_signal_point point)
 {
-	struct orr_signal_point point = { .value = value };
 	struct orr_bo *bo;
 	bool good = true;
 	u32 at;
@@ -264,6 +262,7 @@ static bool orr_look_packets(struct orr_look *look, u32 number)
 {
 	struct orr_party *party = &look->party[number];
 	struct orr_ring_view view = { .vm = party->vm };
+	struct orr_signal_point point = {};
 	bool good = true;
 	u64 index;
 
@@ -272,24 +271,33 @@ static bool orr_look_packets(struct orr_look *look, u32 number)
 	look->packets += party->end - party->completed;
 	for (index = party->completed; good && index != party->end; index++) {
 		u64 at = orr_ring_packet(party->queue, index);
-		u64 header, va, value;
-		bool fails;
+		u64 header, va, limit;
 
 		if (!(index % 64)) {
 			cond_resched();
-			good = !signal_pending(current);
-			if (!good)
-				break;
+			if (signal_pending(current))
+				good = false;
 		}
-		good = orr_ring_read(&view, at, &header);
-		/* FAIL sets everybody free, and so does a signal that will have failed. */
-		fails = (header & 0xffff) == ORR_PKT_FAIL;
-		if (!good || (!fails && (header & 0xffff) != ORR_PKT_SIGNAL))
-			continue;
-		fails = fails || party->limited;
-		good = orr_ring_read(&view, at + 8, &va) &&
-		       orr_ring_read(&view, at + 16, &value) &&
-		       orr_look_signal(look, number, va, fails ? U64_MAX : value);
+		good = good && orr_ring_read(&view, at, &header);
+		if (!good)
+			break;
+		switch (header & 0xffff) {
+		case ORR_PKT_WAIT:
+			/* If it passes, all behind it fails. */
+			good = orr_ring_read(&view, at + 24, &limit);
+			point.may_fail |= limit;
+			break;
+		case ORR_PKT_SIGNAL:
+			good = orr_ring_read(&view, at + 8, &va) &&
+			       orr_ring_read(&view, at + 16, &point.value) &&
+			       orr_look_signal(look, number, va, point);
+			break;
+		case ORR_PKT_FAIL:
+			point.value = U64_MAX;
+			good = orr_ring_read(&view, at + 8, &va) &&
+			       orr_look_signal(look, number, va, point);
+			break;
+		}
 	}
 	orr_ring_view_end(&view);
 	return good;

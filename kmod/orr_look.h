@@ -64,8 +64,6 @@ struct orr_party {
 	u32 freed;
 	/** @lacks: members whose signals only such packets have as are stuck; bits likewise */
 	u32 lacks;
-	/** @limited: the wait that it stands in has a limit: if that passes, what it would signal fails */
-	bool limited;
 	/** @stuck: as at the top of orr_look.c */
 	bool stuck;
 };

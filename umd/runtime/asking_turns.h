@@ -16,24 +16,29 @@ class AskingTurns {
     using Who = std::pair<const void*, std::uint64_t>;
 
     static constexpr std::int64_t kBetweenNs = 20'000'000;
-    // Who has not tried for so long waits no more, and keeps nobody from asking.
+    // Who has not tried for so long, while nobody asked, waits no more, and keeps nobody from asking.
     static constexpr std::int64_t kGoneNs = 10 * kBetweenNs;
 
     // Whether it is the turn of `who`, who wants to ask now: of those who do it goes to whoever asked longest
     // ago.
     bool begin(const Who& who, std::int64_t now) {
         std::erase_if(askers_, [&](const auto& one) { return now - one.second.seen > kGoneNs; });
-        Asker& own = askers_[who];
+        // A new one is behind all who wait.
+        Asker& own = askers_.try_emplace(who, Asker{.turn = turns_}).first->second;
         own.seen = now;
         if (asked_ && now - last_ < kBetweenNs) return false;
+        began_ = now;
         return std::ranges::all_of(askers_, [&](const auto& one) { return one.second.turn >= own.turn; });
     }
-    // What it was shown: the cycle's stamp, or 0 for none. Whether that is what it saw in its last turn.
+    // Behind begin(), who said that it is. What it was shown: the cycle's stamp, or 0 for none. Whether that
+    // is what it saw in its last turn.
     bool end(const Who& who, std::int64_t now, std::uint64_t stamp) {
         last_ = now;
         asked_ = true;
+        // Others could not try meanwhile.
+        for (auto& one : askers_)
+            one.second.seen += now - began_;
         Asker& own = askers_[who];
-        own.seen = now;
         own.turn = ++turns_;
         return std::exchange(own.stamp, stamp) == stamp && stamp != 0;
     }
@@ -41,12 +46,12 @@ class AskingTurns {
   private:
     struct Asker {
         std::int64_t seen = 0;
-        std::uint64_t turn = 0;   // its last one
-        std::uint64_t stamp = 0;  // and what it was shown in it
+        std::uint64_t turn = 0;   // its last one, or that of whoever came before it
+        std::uint64_t stamp = 0;  // what it was shown in it
     };
     std::map<Who, Asker> askers_;
     std::uint64_t turns_ = 0;
-    std::int64_t last_ = 0;
+    std::int64_t began_ = 0, last_ = 0;
     bool asked_ = false;
 };
 

@@ -17,8 +17,6 @@
 namespace orrery::umd {
 namespace {
 
-constexpr std::int64_t kBetweenNs = 20'000'000;
-
 constexpr const char* kWayOut =
     " nothing of it has been stopped: signal one of them from the host (orrSemaphoreSignal) or from another "
     "stream, or abort a stream";
@@ -78,7 +76,7 @@ Fleet::Cycles Fleet::search() const {
 std::optional<Error> Fleet::own_deadlock(const Stream& stuck) {
     const std::unique_lock lock(search_mutex_, std::try_to_lock);
     if (!lock) return std::nullopt;  // somebody searches: the next time around
-    if (now_ns() - searched_ns_ >= kBetweenNs) {
+    if (now_ns() - searched_ns_ >= AskingTurns::kBetweenNs) {
         const auto old = std::exchange(cycles_, search());
         for (auto& [waiting, cycle] : cycles_) {
             const auto before = old.find(waiting);

@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t kSpinNs = 100'000, kShortestNapNs = 20'000, kLongestNapNs = 1'000'000;
 // From then on who waits asks whether it is for streams that wait in a circle.
 constexpr std::int64_t kPatienceNs = 20'000'000;
+// A look for circles may take so long: who has less left has a limit that tells him.
+constexpr std::uint64_t kLookNs = 100'000'000;
 
 std::uint64_t read(std::uint64_t& word) {
     return std::atomic_ref(word).load(std::memory_order_acquire);
@@ -100,7 +102,7 @@ Status SemaphoreSlot::wait(std::uint64_t value, std::uint64_t limit_ns,
         }
         if (waited < kSpinNs) continue;
         context->fleet().watch();
-        if (waited > kPatienceNs) {
+        if (waited > kPatienceNs && limit_ns - static_cast<std::uint64_t>(waited) > kLookNs) {
             if (auto circle = context->fleet().deadlock(*this, value)) {
                 // Another thread may have signalled since the driver looked.
                 ORR_TRY(now, look());

@@ -26,6 +26,12 @@ TEST(AskingTurns, WhoTriesSeldomIsNotStarved) {
     }
 }
 
+// Asks if it is its turn: whether it saw the same in its last one.
+bool asks(AskingTurns& turns, const AskingTurns::Who& who, std::int64_t now, std::uint64_t stamp,
+          std::int64_t takes = 0) {
+    return turns.begin(who, now) && turns.end(who, now + takes, stamp);
+}
+
 TEST(AskingTurns, OneAsksEach20Ms) {
     AskingTurns turns;
     const int a = 0;
@@ -37,23 +43,63 @@ TEST(AskingTurns, OneAsksEach20Ms) {
 
 TEST(AskingTurns, WhoIsGoneKeepsNobodyFromAsking) {
     AskingTurns turns;
-    const int a = 0, b = 0;
-    turns.end({&a, 0}, 0, 0);
+    const int a = 0, b = 0, c = 0;
+    asks(turns, {&c, 0}, 0, 0);
     EXPECT_FALSE(turns.begin({&b, 0}, kMs));
-    EXPECT_FALSE(turns.begin({&a, 0}, 30 * kMs)) << "b wants to, and never has";
-    EXPECT_TRUE(turns.begin({&a, 0}, kMs + AskingTurns::kGoneNs + 1));
+    asks(turns, {&a, 0}, 2 * kMs, 0);
+    EXPECT_TRUE(turns.begin({&b, 0}, 20 * kMs));
+    turns.end({&b, 0}, 20 * kMs, 0);
+    EXPECT_FALSE(turns.begin({&b, 0}, 41 * kMs)) << "a and c are before it";
+    EXPECT_TRUE(turns.begin({&b, 0}, 3 * kMs + AskingTurns::kGoneNs)) << "they do not come";
+}
+
+// Threads that wait for a moment each, for another value each time.
+TEST(AskingTurns, NewcomersAreBehindWhoWaits) {
+    AskingTurns turns;
+    const int stream = 0;
+    std::array<int, 2> threads{};
+    int told = 0;
+    for (std::int64_t now = 0; now < 2'000 * kMs; now += kMs) {
+        for (const int& thread : threads) {
+            const std::int64_t phase = (now / kMs + (&thread - threads.data()) * 12) % 25;
+            const std::uint64_t value = static_cast<std::uint64_t>(now / kMs) / 25 + 1;
+            if (phase >= 20) asks(turns, {&thread, value}, now, 0);
+        }
+        if (now % (20 * kMs) == 7 * kMs && asks(turns, {&stream, 0}, now, 7)) ++told;
+    }
+    EXPECT_GT(told, 0);
 }
 
 TEST(AskingTurns, WhatIsSeenTwiceIsOfOneWait) {
     AskingTurns turns;
     const int a = 0;
-    EXPECT_FALSE(turns.end({&a, 1}, 0, 7));
-    EXPECT_FALSE(turns.end({&a, 2}, 20 * kMs, 7)) << "of another value";
-    EXPECT_TRUE(turns.end({&a, 1}, 40 * kMs, 7));
-    EXPECT_FALSE(turns.end({&a, 1}, 60 * kMs, 0));
-    EXPECT_FALSE(turns.end({&a, 1}, 80 * kMs, 7)) << "there was none in between";
-    EXPECT_TRUE(turns.begin({&a, 2}, 80 * kMs + AskingTurns::kGoneNs + 1));
-    EXPECT_FALSE(turns.end({&a, 1}, 90 * kMs + AskingTurns::kGoneNs, 7)) << "another wait, long after";
+    const auto sees = [&](std::uint64_t value, std::int64_t ms, std::uint64_t stamp) {
+        return asks(turns, {&a, value}, ms * kMs, stamp);
+    };
+    EXPECT_FALSE(sees(1, 0, 7));
+    EXPECT_FALSE(sees(2, 20, 7)) << "of another value";
+    EXPECT_TRUE(sees(1, 40, 7));
+    EXPECT_FALSE(sees(2, 60, 0));
+    EXPECT_FALSE(sees(1, 80, 0));
+    EXPECT_FALSE(sees(2, 100, 7)) << "there was none in between";
+    EXPECT_FALSE(sees(1, 90 + AskingTurns::kGoneNs / kMs, 7)) << "another wait, long after";
+}
+
+// A look may take longer than who waits is remembered.
+TEST(AskingTurns, LongLooksAreNoReasonToForget) {
+    AskingTurns turns;
+    const int a = 0, b = 0;
+    int told = 0;
+    std::int64_t now = 0;
+    for (int turn = 0; turn < 8; ++turn) {
+        for (const int* who : {&a, &b}) {
+            now += 20 * kMs;
+            if (!turns.begin({who, 0}, now)) continue;
+            now += 300 * kMs;
+            if (turns.end({who, 0}, now, 7)) ++told;
+        }
+    }
+    EXPECT_GE(told, 2);
 }
 
 }  // namespace

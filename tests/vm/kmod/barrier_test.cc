@@ -383,6 +383,18 @@ TEST_F(WaysOut, ALimitOfAnotherMember) {
     expect_one(1, limited, signal(kPage, 2));
 }
 
+// The same where the limit is not what its queue stands at.
+TEST_F(WaysOut, ALimitOfAnotherMemberLater) {
+    if (IsSkipped()) return;
+    orr_packet limited = wait_for(kVa + 80, 1);
+    limited.word[2] = ORR_WAIT_LIMIT_MAX_NS;
+    Queue other(place(1).fd(), place(1).vm, kRingVa + (1 << 20));
+    ASSERT_EQ(other.error(), 0);
+    const orr_packet packets[] = {host, limited, signal(kPage, 1)};
+    other.submit(packets);
+    EXPECT_EQ(edges_of(place(0)), 0u);
+}
+
 TEST_F(WaysOut, AreNoneThatWaitForTheSame) {
     if (IsSkipped()) return;
     Queue other(place(0).fd(), place(0).vm, kRingVa + (1 << 20));
