@@ -388,19 +388,21 @@ bool PeerAccess::fails(std::uint32_t fault, std::uint64_t va, std::uint64_t pc) 
     return false;
 }
 
+// Also of a group that was saved meanwhile, whose launch has forgotten its ways.
+bool PeerAccess::is_way_of(const Stored& one) const {
+    return one.link->session() == one.session && context_.peers.route(one.node) == one.route;
+}
+
 bool PeerAccess::ask_stored(ModelTime now, Sent& how) {
     if (release_fault_ != ORR_FAULT_NONE) return fails(release_fault_, release_va_, release_pc_);
     for (Stored& one : stored_) {
-        PeerPort* const link = context_.peers.towards(one.node);
-        // Also of a group that was saved meanwhile, whose launch has forgotten its ways.
-        const bool same = link == one.link && context_.peers.route(one.node) == one.route;
-        if (!same || link->session() != one.session)
+        if (context_.peers.towards(one.node) != one.link || !is_way_of(one))
             return fails(context_.peers.fault_of(one.node), one.va, release_pc_);
         if (one.tag != 0 || how != Sent::kYes || in_flight_ >= most_reads_) continue;
-        const LinkAsk ask = link->read(one.node, 0, {}, now, *this);
+        const LinkAsk ask = one.link->read(one.node, 0, {}, now, *this);
         if (ask.tag == 0 && ask.fault != ORR_FAULT_NONE && ask.fault != ORR_FAULT_PEER_BUSY)
             return fails(ask.fault, one.va, release_pc_);
-        how = sent(ask, one.node, link);
+        how = sent(ask, one.node, one.link);
         one.tag = ask.tag;
     }
     releases_ = !stored_.empty();
@@ -408,8 +410,10 @@ bool PeerAccess::ask_stored(ModelTime now, Sent& how) {
 }
 
 // What came from there was behind all stores that had been sent.
-void PeerAccess::arrived(std::uint32_t node) {
-    std::erase_if(stored_, [node](const Stored& one) { return one.node == node && one.tag == 0; });
+void PeerAccess::arrived(std::uint32_t node, const PeerPort* link) {
+    std::erase_if(stored_, [&](const Stored& one) {
+        return one.node == node && one.link == link && one.tag == 0 && is_way_of(one);
+    });
 }
 
 void PeerAccess::look_at_ways(Ways& ways) {
@@ -474,7 +478,7 @@ void PeerAccess::answered(std::uint32_t tag, const LinkAnswer& answer) {
     }
     const auto piece = std::ranges::find(pieces_, tag, &Piece::tag);
     if (piece == pieces_.end()) return came_ahead(tag, answer.fault);
-    if (answer.fault == ORR_FAULT_NONE) arrived(piece->node);
+    if (answer.fault == ORR_FAULT_NONE) arrived(piece->node, piece->link);
     came(*piece, answer.fault);
     one_came();
 }
@@ -487,7 +491,7 @@ void PeerAccess::one_came() {
 void PeerAccess::Atomic::answered(std::uint32_t, const LinkAnswer& its_answer) {
     came(*this, its_answer);
     if (core == nullptr) return;
-    if (its_answer.fault == ORR_FAULT_NONE) core->arrived(node);
+    if (its_answer.fault == ORR_FAULT_NONE) core->arrived(node, link);
     core->one_came();
 }
 

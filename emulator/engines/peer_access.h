@@ -171,7 +171,8 @@ class PeerAccess final : private Asker {
     // Of those that a release waits for; false: one fails.
     bool ask_stored(ModelTime now, Sent& how);
     bool fails(std::uint32_t fault, std::uint64_t va, std::uint64_t pc);
-    void arrived(std::uint32_t node);
+    bool is_way_of(const Stored& one) const;
+    void arrived(std::uint32_t node, const PeerPort* link);
     void came(Piece& piece, std::uint32_t fault);
     static void came(Atomic& atomic, const LinkAnswer& answer);
     void one_came();

@@ -156,7 +156,8 @@ TEST_F(PeerKernels, LetOthersHaveTheirTurn) {
 
 // Time slices take those that count off their cores, again and again: nothing is counted twice or not at all.
 TEST_F(PeerKernels, CountInTurns) {
-    constexpr std::uint64_t kWords = 16'384, kRounds = 4;
+    // All cores, for several slices.
+    constexpr std::uint64_t kWords = 8'192, kRounds = 2, kGroups = 8;
     std::uint64_t* const counted = words_on(last(), 17);
     std::uint64_t* const zeros = words_on(0, kWords);
     const auto preemptions = [] {
@@ -167,13 +168,13 @@ TEST_F(PeerKernels, CountInTurns) {
     const std::uint64_t before = preemptions();
     Card other(0);
     for (unsigned round = 0; round < kRounds; ++round) {
-        ASSERT_OK(cards_[0]->launch("count_there", {zeros, kWords, va(counted)}, 64));
-        ASSERT_OK(other.launch("count_there", {zeros, kWords, va(counted)}, 64));
+        ASSERT_OK(cards_[0]->launch("count_there", {zeros, kWords, va(counted)}, kGroups));
+        ASSERT_OK(other.launch("count_there", {zeros, kWords, va(counted)}, kGroups));
     }
     ASSERT_OK(orrStreamSynchronize(cards_[0]->stream));
     ASSERT_OK(orrStreamSynchronize(other.stream));
     EXPECT_EQ(get(counted, 17)[0], 2 * kRounds * kWords);
-    EXPECT_EQ(get(counted, 17)[16], 2 * kRounds * 64);
+    EXPECT_EQ(get(counted, 17)[16], 2 * kRounds * kGroups);
     EXPECT_GT(preemptions(), before);
     for (std::uint64_t* words : {counted, zeros})
         ASSERT_OK(orrFree(words));
