@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Groups: members that do something together, each with a rank from 0 and a device. A member is a thread of a
- * program or a process of its own. They meet in barriers, of the host or in streams, where card waits for
+ * program or a process of its own, on one machine or several (VMs). They meet in barriers, of the host or in streams, where card waits for
  * card with no host in between, and tell each other small values.
  *
  * All members make the same calls on a group in the same order, with the same sizes and roots. Nobody waits
@@ -57,11 +57,12 @@ typedef struct orrGroupJoinParams {
     uint32_t reserved; /**< 0 */
 } orrGroupJoinParams;
 /**
- * Joins with the current device, and returns when all have: processes of one user on one machine, one member
- * a process. All of them, or none: who says something else than rank 0, or dies meanwhile, fails it for all
+ * Joins with the current device, and returns when all have: processes of one user, one member a process, on
+ * one machine unless the token has a folder. All of them, or none: who says something else than rank 0, or dies meanwhile, fails it for all
  * that are there. orrErrorTimeout after the limit: the text says who has not come. Members' devices are the
  * same, or joined by links, if need be over devices of other members; and each process sees all of them
- * (ORR_VISIBLE_DEVICES).
+ * (ORR_VISIBLE_DEVICES). Of several machines that holds within each; and machines are joined by a link from a
+ * card of one to a card of the other, if need be over machines of other members.
  */
 ORR_API orrError_t orrGroupJoin(orrGroup_t* group, const orrGroupToken* token,
                                 const orrGroupJoinParams* params);
@@ -114,7 +115,7 @@ typedef struct orrGroupCause {
     size_t size;     /**< see ORR_INIT */
     orrError_t code; /**< orrSuccess: it has not */
     int32_t rank;    /**< of whom it was; -1: nobody */
-    int32_t device;  /**< his, as this process numbers them */
+    int32_t device;  /**< his, as this process numbers them; -1: on another machine */
     int32_t reserved;
     char text[160]; /**< what it was, in one line */
 } orrGroupCause;

@@ -12,8 +12,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -26,11 +24,12 @@ constexpr auto kPatience = std::chrono::seconds(60);
 constexpr auto kTraining = std::chrono::seconds(10);
 constexpr auto kNap = std::chrono::milliseconds(20);
 constexpr std::uint64_t kMessageNs = 10'000'000'000;
-constexpr const char* kShare = "/share";  // of the VMs of one run
+constexpr std::uint64_t kPatienceNs = std::chrono::nanoseconds(kPatience).count();
+constexpr const char* kNames[] = {"inbox", "sign that its half is full", "sign that there is room"};
 
 struct Message {
     std::uint32_t from = 0;
-    std::array<char, 12> what{};
+    What what{};
 };
 
 unsigned number(const char* name, unsigned otherwise) {
@@ -94,6 +93,28 @@ void once_linked(const std::function<orrError_t()>& call) {
     orrery::check(code);
 }
 
+Group::Group(const Place& place) {
+    orrGroupToken token{};
+    place.token.copy(token.text, sizeof token.text - 1);
+    orrGroupJoinParams params = ORR_INIT(orrGroupJoinParams);
+    params.rank = static_cast<std::int32_t>(place.rank);
+    params.members = static_cast<std::int32_t>(place.ranks);
+    params.limit_ns = kPatienceNs;
+    orrery::check(orrGroupJoin(&group_, &token, &params));
+}
+
+Group::~Group() {
+    orrGroupDestroy(group_);
+}
+
+void Group::barrier() const {
+    orrery::check(orrGroupBarrier(group_, kPatienceNs));
+}
+
+void Group::all_gather(void* all, const void* own, std::size_t bytes) const {
+    orrery::check(orrGroupAllGather(group_, all, own, bytes, kPatienceNs));
+}
+
 Exchange::Exchange(Place place) : place_(std::move(place)), listener_(make_socket()) {
     socklen_t size = 0;
     const sockaddr_un address = address_of(place_, place_.rank, size);
@@ -110,34 +131,39 @@ Exchange::~Exchange() {
     ::close(listener_);
 }
 
-void Exchange::give(unsigned to, const std::string& what, void* memory) {
+void Exchange::give(unsigned to, What what, void* memory) {
     if (place_.same_vm(to)) {
         int fd = -1;
         orrery::check(orrIpcExportMemory(&fd, memory, 0));
         return send(to, what, fd);
     }
-    orrFabricHandle handle{};
-    orrery::check(orrFabricExportMemory(&handle, memory, 0));
-    write(to, what, handle);
+    orrery::check(orrFabricExportMemory(&own_.at(static_cast<std::size_t>(what)), memory, 0));
 }
 
-void Exchange::give(unsigned to, const std::string& what, const orrery::Semaphore& semaphore) {
+void Exchange::give(unsigned to, What what, const orrery::Semaphore& semaphore) {
     if (place_.same_vm(to)) {
         int fd = -1;
         orrery::check(orrIpcExportSemaphore(&fd, semaphore.get(), 0));
         return send(to, what, fd);
     }
-    orrFabricHandle handle{};
-    orrery::check(orrFabricExportSemaphore(&handle, semaphore.get(), 0));
-    write(to, what, handle);
+    orrery::check(orrFabricExportSemaphore(&own_.at(static_cast<std::size_t>(what)), semaphore.get(), 0));
 }
 
-orrery::DeviceMemory Exchange::take_memory(unsigned from, const std::string& what) {
+void Exchange::tell(const Group& group) {
+    told_.resize(place_.ranks);
+    group.all_gather(told_.data(), &own_, sizeof own_);
+}
+
+orrFabricHandle Exchange::handle(unsigned from, What what) const {
+    return told_.at(from).at(static_cast<std::size_t>(what));
+}
+
+orrery::DeviceMemory Exchange::take_memory(unsigned from, What what) {
     if (!place_.same_vm(from)) {
-        const orrFabricHandle handle = read(from, what);
+        const orrFabricHandle given = handle(from, what);
         void* there = nullptr;
         std::size_t bytes = 0;
-        once_linked([&] { return orrFabricImportMemory(&there, &bytes, &handle, 0); });
+        once_linked([&] { return orrFabricImportMemory(&there, &bytes, &given, 0); });
         return orrery::DeviceMemory::adopt(there);
     }
     const int fd = receive(from, what);
@@ -148,11 +174,11 @@ orrery::DeviceMemory Exchange::take_memory(unsigned from, const std::string& wha
     return orrery::DeviceMemory::adopt(memory.ptr);
 }
 
-orrery::Semaphore Exchange::take_semaphore(unsigned from, const std::string& what) {
+orrery::Semaphore Exchange::take_semaphore(unsigned from, What what) {
     orrSemaphore_t semaphore = nullptr;
     if (!place_.same_vm(from)) {
-        const orrFabricHandle handle = read(from, what);
-        once_linked([&] { return orrFabricImportSemaphore(&semaphore, &handle, 0); });
+        const orrFabricHandle given = handle(from, what);
+        once_linked([&] { return orrFabricImportSemaphore(&semaphore, &given, 0); });
         return orrery::Semaphore::adopt(semaphore);
     }
     const int fd = receive(from, what);
@@ -163,9 +189,8 @@ orrery::Semaphore Exchange::take_semaphore(unsigned from, const std::string& wha
 }
 
 // It waits in the other's socket until he takes it, so nobody waits for anybody who waits for him.
-void Exchange::send(unsigned to, const std::string& what, int fd) const {
-    Message message{place_.rank, {}};
-    what.copy(message.what.data(), message.what.size() - 1);
+void Exchange::send(unsigned to, What what, int fd) const {
+    const Message message{place_.rank, what};
     const int socket = make_socket();
     socklen_t size = 0;
     const sockaddr_un address = address_of(place_, to, size);
@@ -182,14 +207,15 @@ void Exchange::send(unsigned to, const std::string& what, int fd) const {
     orrery::check(sent);
 }
 
-int Exchange::receive(unsigned from, const std::string& what) {
+int Exchange::receive(unsigned from, What what) {
     const auto limit = Clock::now() + kPatience;
     while (true) {
         if (auto found = came_.extract({from, what}); !found.empty()) return found.mapped();
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now());
         pollfd ready{listener_, POLLIN, 0};
         if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) <= 0)
-            throw std::runtime_error(fmt::format("{} gives no {}", place_.name_of(from), what));
+            throw std::runtime_error(
+                fmt::format("{} gives no {}", place_.name_of(from), kNames[static_cast<std::size_t>(what)]));
         const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
         if (socket < 0) continue;
         int fd = -1;
@@ -199,35 +225,8 @@ int Exchange::receive(unsigned from, const std::string& what) {
         ::close(socket);
         orrery::check(received);
         if (count != 1 || bytes != sizeof message) throw std::runtime_error("a message of no rank");
-        message.what.back() = '\0';
-        if (const auto [at, added] = came_.try_emplace({message.from, message.what.data()}, fd); !added)
-            ::close(fd);
+        if (const auto [at, added] = came_.try_emplace({message.from, message.what}, fd); !added) ::close(fd);
     }
-}
-
-std::string Exchange::file_of(unsigned from, unsigned to, const std::string& what) const {
-    return fmt::format("{}/neighbours-{}-{}-{}", kShare, from, to, what);
-}
-
-void Exchange::write(unsigned to, const std::string& what, const orrFabricHandle& handle) const {
-    const std::string name = file_of(place_.rank, to, what);
-    {
-        std::ofstream file(name + ".new", std::ios::binary);
-        file.write(reinterpret_cast<const char*>(&handle), sizeof handle);
-        if (!file.flush()) throw std::runtime_error(fmt::format("{} cannot be written", name));
-    }
-    std::filesystem::rename(name + ".new", name);  // whole, when it is there
-}
-
-orrFabricHandle Exchange::read(unsigned from, const std::string& what) const {
-    const std::string name = file_of(from, place_.rank, what);
-    orrFabricHandle handle{};
-    for (const auto limit = Clock::now() + kPatience; Clock::now() < limit;
-         std::this_thread::sleep_for(kNap)) {
-        std::ifstream file(name, std::ios::binary);
-        if (file.read(reinterpret_cast<char*>(&handle), sizeof handle)) return handle;
-    }
-    throw std::runtime_error(fmt::format("{} gives no {}", place_.name_of(from), what));
 }
 
 }  // namespace neighbours

@@ -1,13 +1,18 @@
 // Memory and semaphores that ranks of a program give each other: between those of one VM as file descriptors
-// through a socket, to those of another as handles in files, in the directory that all VMs of a run see.
+// through a socket, to those of another as handles, which all tell all as members of a group.
 #pragma once
 
+#include <orrery/group.h>
 #include <orrery/orrery.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace neighbours {
 
@@ -29,7 +34,26 @@ struct Place {
 // booted.
 void once_linked(const std::function<orrError_t()>& call);
 
-// All throw, after a minute in which the other has given nothing, too.
+// All ranks, until one of them fails, or a minute has passed in which one has not come to a call.
+class Group {
+  public:
+    explicit Group(const Place& place);
+    ~Group();
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+    void barrier() const;
+    // all: of each rank what it has as `own`.
+    void all_gather(void* all, const void* own, std::size_t bytes) const;
+
+  private:
+    orrGroup_t group_ = nullptr;
+};
+
+// What a rank gives one other.
+enum class What : std::uint32_t { kInbox, kFull, kRoom };
+
+// All throw, after a minute in which the other has given nothing, too. All ranks give, then tell, then take.
 class Exchange {
   public:
     explicit Exchange(Place place);
@@ -37,25 +61,26 @@ class Exchange {
     Exchange(const Exchange&) = delete;
     Exchange& operator=(const Exchange&) = delete;
 
-    // what: the same word for who takes it.
-    void give(unsigned to, const std::string& what, void* memory);
-    void give(unsigned to, const std::string& what, const orrery::Semaphore& semaphore);
+    void give(unsigned to, What what, void* memory);
+    void give(unsigned to, What what, const orrery::Semaphore& semaphore);
+    void tell(const Group& group);
     // For writing, after orrDeviceEnablePeerAccess if it is another device's of this VM, by streams of the
     // current device.
-    orrery::DeviceMemory take_memory(unsigned from, const std::string& what);
+    orrery::DeviceMemory take_memory(unsigned from, What what);
     // For signalling, likewise.
-    orrery::Semaphore take_semaphore(unsigned from, const std::string& what);
+    orrery::Semaphore take_semaphore(unsigned from, What what);
 
   private:
-    void send(unsigned to, const std::string& what, int fd) const;
-    int receive(unsigned from, const std::string& what);
-    std::string file_of(unsigned from, unsigned to, const std::string& what) const;
-    void write(unsigned to, const std::string& what, const orrFabricHandle& handle) const;
-    orrFabricHandle read(unsigned from, const std::string& what) const;
+    void send(unsigned to, What what, int fd) const;
+    int receive(unsigned from, What what);
+    orrFabricHandle handle(unsigned from, What what) const;
 
+    using Handles = std::array<orrFabricHandle, 3>;  // by What
     Place place_;
     int listener_ = -1;
-    std::map<std::pair<unsigned, std::string>, int> came_;  // descriptors that somebody has yet to ask for
+    Handles own_{};
+    std::vector<Handles> told_;                      // by rank
+    std::map<std::pair<unsigned, What>, int> came_;  // descriptors that somebody has yet to ask for
 };
 
 }  // namespace neighbours

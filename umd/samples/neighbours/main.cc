@@ -23,7 +23,9 @@ using orrery::sample::UsageError;
 namespace {
 
 using neighbours::Exchange;
+using neighbours::Group;
 using neighbours::Place;
+using neighbours::What;
 
 constexpr const char* kHelp =
     "usage: orrery-run -n RANKS [--vms N] --topology ring -- neighbours [--rounds N] [--size BYTES]\n"
@@ -41,9 +43,6 @@ struct Options {
     std::optional<unsigned> crashes;  // this rank
     unsigned crashes_in = 0;
 };
-
-// Of the host's time: for ranks that have not begun yet.
-constexpr std::uint64_t kPatienceNs = 60'000'000'000;
 
 Options parse(int argc, char** argv) {
     Options options;
@@ -91,6 +90,7 @@ class Neighbour {
           place_(place),
           next_((place.rank + 1) % place.ranks),
           before_((place.rank + place.ranks - 1) % place.ranks),
+          group_(place),
           mine_(options.size),
           sum_(options.size),
           inbox_(make_shared_memory(2 * std::size_t{options.size})),
@@ -107,20 +107,18 @@ class Neighbour {
             neighbours::once_linked([&] { return orrDeviceEnablePeerAccess(peer, 0); });
         }
         Exchange exchange(place);
-        exchange.give(before_, "inbox", inbox_.get());
-        exchange.give(before_, "full", full_);
-        exchange.give(next_, "room", room_);
-        their_inbox_ = exchange.take_memory(next_, "inbox");
-        their_full_ = exchange.take_semaphore(next_, "full");
-        their_room_ = exchange.take_semaphore(before_, "room");
+        exchange.give(before_, What::kInbox, inbox_.get());
+        exchange.give(before_, What::kFull, full_);
+        exchange.give(next_, What::kRoom, room_);
+        exchange.tell(group_);
+        their_inbox_ = exchange.take_memory(next_, What::kInbox);
+        their_full_ = exchange.take_semaphore(next_, What::kFull);
+        their_room_ = exchange.take_semaphore(before_, What::kRoom);
         // Of another VM each who imports a semaphore is one who signals it; in this one it has to be said.
         if (place.same_vm(next_)) add_signaller(their_full_);
         if (place.same_vm(before_)) add_signaller(their_room_);
         // From here on nobody waits for somebody of whom nothing is known.
-        stream_.signal(their_full_, 1);
-        stream_.signal(their_room_, 1);
-        wait_for(full_);
-        wait_for(room_);
+        group_.barrier();
     }
 
     void run() {
@@ -131,8 +129,8 @@ class Neighbour {
                 queue(step);
             if (round == options_.rounds) {
                 // Nothing that it sent is in use any more, and the one before it knows the same.
-                stream_.signal(their_room_, 1 + steps_);
-                stream_.wait(room_, 1 + steps_);
+                stream_.signal(their_room_, steps_);
+                stream_.wait(room_, steps_);
                 end_.record(stream_);
             }
             stream_.synchronize();
@@ -162,12 +160,6 @@ class Neighbour {
         orrery::check(orrSemaphoreAddSignaller(semaphore.get(), stream_.handle()));
     }
 
-    // Semaphores are one ahead of the steps.
-    void wait_for(const orrery::Semaphore& semaphore) const {
-        if (!semaphore.wait_for(1, kPatienceNs))
-            throw std::runtime_error("a neighbour has not come within a minute");
-    }
-
     std::byte* half(void* inbox, std::uint64_t step) const {
         return static_cast<std::byte*>(inbox) + (step % 2) * options_.size;
     }
@@ -176,11 +168,11 @@ class Neighbour {
         const std::uint64_t n = ++steps_;
         const void* held = step == 1 ? mine_.get() : half(inbox_.get(), n - 1);
         // What went into the same half two steps ago has been sent on.
-        if (n > 2) stream_.wait(room_, 1 + n - 2);
+        if (n > 2) stream_.wait(room_, n - 2);
         orrery::copy(half(their_inbox_.get(), n), held, options_.size, stream_);
-        stream_.signal(their_full_, 1 + n);
-        if (n > 1) stream_.signal(their_room_, 1 + n - 1);
-        stream_.wait(full_, 1 + n);
+        stream_.signal(their_full_, n);
+        if (n > 1) stream_.signal(their_room_, n - 1);
+        stream_.wait(full_, n);
         orrery::reduce(sum_.get(), half(inbox_.get(), n), options_.size / 4, orrUint32, orrReduceSum,
                        stream_);
     }
@@ -195,6 +187,7 @@ class Neighbour {
     Options options_;
     Place place_;
     unsigned next_, before_;
+    Group group_;
     std::uint64_t steps_ = 0;
     orrery::DeviceMemory mine_, sum_, inbox_;
     orrery::Semaphore full_, room_;  // a half has come; the next has room for one
