@@ -139,6 +139,29 @@ void meet(const Member& me) {
     fmt::print("meet: passed\n");
 }
 
+// One group after the other in the same processes: nothing of the last is in the next one's way.
+void meet_again(Member& me) {
+    for (int turn = 0; turn < 6; ++turn) {
+        orrGroupToken token{};
+        if (kRank == 0) MUST(orrGroupMakeFolderToken(&token, "/share", 0));
+        MUST(orrGroupBroadcast(me.group, &token, sizeof token, 0, kLongNs));
+        orrGroupJoinParams params = ORR_INIT(orrGroupJoinParams);
+        params.rank = kRank;
+        params.members = kRanks;
+        orrGroup_t next = nullptr;
+        MUST(orrGroupJoin(&next, &token, &params));
+        // Both at once.
+        MUST(orrGroupBarrierAsync(me.group, me.stream, nullptr));
+        MUST(orrGroupBarrierAsync(next, me.stream, nullptr));
+        MUST(orrStreamSynchronize(me.stream));
+        MUST(orrGroupBarrier(next, kLongNs));
+        MUST(orrGroupDestroy(me.group));
+        me.group = next;
+    }
+    MUST(orrGroupBarrier(me.group, kLongNs));
+    fmt::print("again: passed\n");
+}
+
 // All wait on the host but `who`, who aborts.
 void abort_host(const Member& me, int who) {
     orrError_t got = orrErrorAborted;
@@ -252,6 +275,7 @@ void run(Member& me) {
     const std::string& name = me.scenario;
     // Ranks from `half` on are on other VMs than rank 0; rank `half` leads its VM.
     if (name == "meet") return meet(me);
+    if (name == "again") return meet_again(me);
     if (name == "abort") return abort_host(me, last);
     if (name == "abort-root") return abort_host(me, 0);
     if (name == "abort-streams") return abort_streams(me, 1);

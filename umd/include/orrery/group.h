@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Groups: members that do something together, each with a rank from 0 and a device. A member is a thread of a
- * program or a process of its own, on one machine or several (VMs). They meet in barriers, of the host or in streams, where card waits for
- * card with no host in between, and tell each other small values.
+ * program or a process of its own, on one machine or several (VMs). They meet in barriers, of the host or in
+ * streams, where card waits for card with no host in between, and tell each other small values.
  *
  * All members make the same calls on a group in the same order, with the same sizes and roots. Nobody waits
  * for ever for one who does not: a group fails as a whole, with its first cause (orrGroupGetCause), when a
@@ -58,11 +58,11 @@ typedef struct orrGroupJoinParams {
 } orrGroupJoinParams;
 /**
  * Joins with the current device, and returns when all have: processes of one user, one member a process, on
- * one machine unless the token has a folder. All of them, or none: who says something else than rank 0, or dies meanwhile, fails it for all
- * that are there. orrErrorTimeout after the limit: the text says who has not come. Members' devices are the
- * same, or joined by links, if need be over devices of other members; and each process sees all of them
- * (ORR_VISIBLE_DEVICES). Of several machines that holds within each; and machines are joined by a link from a
- * card of one to a card of the other, if need be over machines of other members.
+ * one machine unless the token has a folder. All of them, or none: who says something else than rank 0, or
+ * dies meanwhile, fails it for all that are there. orrErrorTimeout after the limit: the text says who has not
+ * come. Members' devices are the same, or joined by links, if need be over devices of other members; and each
+ * process sees all of them (ORR_VISIBLE_DEVICES). Of several machines that holds within each; and machines
+ * are joined by a link from a card of one to a card of the other, if need be over machines of other members.
  */
 ORR_API orrError_t orrGroupJoin(orrGroup_t* group, const orrGroupToken* token,
                                 const orrGroupJoinParams* params);
