@@ -306,6 +306,7 @@ Result<std::unique_ptr<GroupBridge>> GroupBridge::connect(Runtime& runtime, Cont
         if (joint.above != rank && joint.below != rank) continue;
         const bool up = joint.below == rank;
         std::vector<bool> behind;
+        behind.reserve(leaders.size());
         for (const int leader : leaders)
             behind.push_back(up ? !is_below(leader, rank) : is_below(leader, joint.below));
         ORR_TRY(edge, GroupEdge::create(runtime, home, joint, rank, std::move(behind)));

@@ -66,6 +66,7 @@ Result<Group::Seat> Group::take_seat(Context& context, int rank) {
 Result<GroupPlan> Group::plan(Runtime& runtime, const std::vector<Context*>& contexts,
                               const std::vector<int>& memory, bool by_units) {
     std::vector<int> devices;
+    devices.reserve(contexts.size());
     for (const Context* context : contexts)
         devices.push_back(context->device());
     ORR_TRY(above, plan_group(devices, [&](int one, int other) { return runtime.linked(one, other); }));
@@ -79,6 +80,7 @@ Result<GroupPlan> Group::plan(Runtime& runtime, const std::vector<Context*>& con
         by_units && std::ranges::all_of(heads, [&](auto rank) { return contexts[rank]->has_barriers(); });
     if (!able || heads.size() < 2 || heads.size() > ORR_BARRIER_MEMBERS_MAX) return plan;
     std::vector<BarrierSeat> seats;
+    seats.reserve(heads.size());
     for (const std::size_t rank : heads)
         seats.push_back({memory[rank], offsetof(SharedPage, release)});
     ORR_TRY(pages, contexts[heads[0]]->winsys().make_barrier(seats));
@@ -118,6 +120,7 @@ Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
     std::vector<std::shared_ptr<Group>> all;
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
         std::vector<GroupMember> members;
+        members.reserve(devices.size());
         for (std::size_t other = 0; other < devices.size(); ++other)
             members.push_back({seats[other].own->slot, UniqueFd(), planned->above[other]});
         all.push_back(
