@@ -269,6 +269,20 @@ ORR_KERNEL void poll_there(const TestArgs* args) {
     args->data[0] = word[0];
 }
 
+// Loads, stores or adds there until data[0] says so; data[1] counts what has been done.
+ORR_KERNEL void cross_there(const TestArgs* args) {
+    auto* word = reinterpret_cast<uint64_t*>(args->value);
+    for (uint64_t n = 1; __atomic_load_n(&args->data[0], __ATOMIC_ACQUIRE) == 0; ++n) {
+        if (args->count == kCrossLoad)
+            static_cast<void>(__atomic_load_n(word, __ATOMIC_ACQUIRE));
+        else if (args->count == kCrossStore)
+            __atomic_store_n(word, n, __ATOMIC_RELEASE);
+        else
+            orr::atomic_add(word, uint64_t{1});
+        __atomic_store_n(&args->data[1], n, __ATOMIC_RELEASE);
+    }
+}
+
 ORR_KERNEL void overwrite_code(const TestArgs*) {
     *reinterpret_cast<volatile uint32_t*>(reinterpret_cast<uintptr_t>(&trap)) = 0;
 }

@@ -18,3 +18,6 @@ enum : uint64_t {
     kObeyScribble = 4,    // stores to `value` again and again until it is told
     kObeyScribbleOn = 5,  // never ends
 };
+
+// What the kernel `cross_there` does; in TestArgs.count. data: words "told to end" and "so many done".
+enum : uint64_t { kCrossLoad = 0, kCrossStore = 1, kCrossAtomic = 2 };
