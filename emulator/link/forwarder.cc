@@ -159,6 +159,11 @@ void Forwarder::count_loss(const Message& message, Status status) {
     if (comes_here) hooks_.cannot(message, status);
 }
 
+bool Forwarder::waits_for(const Message& message, const LinkPort* onward) const {
+    const bool forced = in_a_hurry() && reader_.taken() < force_to_;
+    return !forced || !hooks_.is_stuck || !hooks_.is_stuck(onward, onward->lane_of(message));
+}
+
 Passed Forwarder::give(const Message& message, LinkPort* onward) {
     // Never back to where it came from.
     if (!hooks_.comes_here(message.source) || message.op == kOpNote || onward == nullptr ||
@@ -191,7 +196,7 @@ bool Forwarder::pass(const Message& message) {
     asks_ = 0;
     LinkPort* const onward = all != nullptr ? nullptr : hooks_.onward(message.destination);
     const Passed passed = give(message, onward);
-    if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
+    if (passed.what == Passed::kNoRoom && waits_for(message, onward)) {
         wait_at(onward, message);
         return false;
     }
@@ -234,7 +239,7 @@ bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
         const Message copy = all.copy(message, n);
         LinkPort* const onward = hooks_.onward(copy.destination);
         const Passed passed = all.takes(message) ? give(copy, onward) : Passed{};
-        if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
+        if (passed.what == Passed::kNoRoom && waits_for(copy, onward)) {
             // At one port at a time: what waits is one event, and tries all again.
             if (!std::exchange(waits, true)) wait_at(onward, copy);
             continue;
@@ -277,7 +282,7 @@ bool Forwarder::ask_all(const Message& message, const Multicast& all) {
         copy.function |= kPart;
         LinkPort* const onward = hooks_.onward(copy.destination);
         const Passed passed = give(copy, onward);
-        if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
+        if (passed.what == Passed::kNoRoom && waits_for(copy, onward)) {
             if (!std::exchange(waits, true)) wait_at(onward, copy);
             continue;
         }
@@ -320,7 +325,7 @@ std::optional<bool> Forwarder::pass_part(const Message& part) {
     if (onward != nullptr)
         passed = onward->pass(
             {.message = whole.answer, .from = reader_.channel(), .by = due_, .data = whole.data});
-    if (passed.what == Passed::kNoRoom && !waits_for_nobody()) {
+    if (passed.what == Passed::kNoRoom && waits_for(whole.answer, onward)) {
         whole_ = part.tag;
         wait_at(onward, whole.answer);
         return false;

@@ -53,6 +53,7 @@ class Forwarder {
         // The port by which it goes on; nullptr: none.
         std::function<LinkPort*(std::uint32_t node)> onward;
         // As LinkHooks have them.
+        std::function<bool(const LinkPort* onward, unsigned lane)> is_stuck;
         std::function<bool(const Message&)> may_pass;
         std::function<void(const Message&)> lost;
         std::function<const Multicast*(std::uint32_t number)> multicast;
@@ -82,7 +83,8 @@ class Forwarder {
     bool waits() const { return waits_at_ != nullptr; }
 
     // What has come by now is passed on at once, as soon as there is room; then it is told as drained.
-    // `force`: what finds no room is lost. Only where others hear of a loss (Hooks::lost).
+    // `force`: what finds no room where somebody is stuck is lost. Only where others hear of a loss
+    // (Hooks::lost).
     void drain(bool force = false);
     // The inbox goes. What is left of it is lost.
     void close();
@@ -117,7 +119,8 @@ class Forwarder {
     ModelTime next_of(std::uint32_t node) const;
     void set_pace(std::uint32_t node, ModelTime through);
     bool in_a_hurry() const { return drains_ != 0 && reader_.taken() < drain_to_; }
-    bool waits_for_nobody() const { return in_a_hurry() && reader_.taken() < force_to_; }
+    // For room there.
+    bool waits_for(const Message& message, const LinkPort* onward) const;
     void end_drains();
     void stop_waiting();
 

@@ -1,6 +1,7 @@
 #include "emulator/link/link_port.h"
 
 #include <charconv>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -274,6 +275,13 @@ void LinkPort::forget(Event& event) {
 }
 std::uint64_t LinkPort::session() const {
     return impl_->session_;
+}
+LinkPort::Taken LinkPort::taken() const {
+    static_assert(std::tuple_size_v<Taken> == link::Transmitter::kLanes);
+    Taken taken{};
+    for (unsigned lane = 0; lane < taken.size() && impl_->up(); ++lane)
+        taken[lane] = impl_->transmitter_.taken(lane);
+    return taken;
 }
 bool LinkPort::has_called(const Event& event) const {
     return impl_->has_called(event);

@@ -8,6 +8,7 @@
 // Not thread safe: everything on the card thread; hooks are called there too, from inside the calls below.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -88,6 +89,9 @@ struct LinkHooks {
     std::function<link::Status(const link::Message&)> barrier;
     // The neighbour, which says that it is that node, has a note for this card's driver. May be empty.
     std::function<void(std::uint32_t node, std::span<const std::byte> data)> noted;
+    // Of a switch: whether the peer of that port has taken nothing there since this port was to be drained.
+    // Empty: no.
+    std::function<bool(const LinkPort* onward, unsigned lane)> is_stuck;
     // Whether what comes here may be passed on, as far as others than the ports know. Empty: yes.
     std::function<bool(const link::Message&)> may_pass;
     // What came here by its sender's port was not passed on, and is lost. May be empty.
@@ -256,6 +260,9 @@ class LinkPort final : public PeerPort {
     unsigned lane_of(const link::Message& message) const;
     // That was all of its turn; the next that waits for room is called.
     void end_turn(unsigned lane, Event& event);
+    // How many messages the peer has taken of each lane, as it says. 0 unless up.
+    using Taken = std::array<std::uint64_t, 4>;
+    Taken taken() const;
     // That event, which waited for room, has been scheduled because it is its turn.
     bool has_called(const Event& event) const;
     // Somebody waits for room, or for an answer.

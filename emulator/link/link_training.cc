@@ -81,6 +81,7 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
 link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
     return {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
             .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
+            .is_stuck = hooks_.is_stuck,
             .may_pass = hooks_.may_pass,
             .lost = hooks_.lost,
             .multicast = requests ? hooks_.multicast : nullptr,

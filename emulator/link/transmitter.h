@@ -124,6 +124,8 @@ class Transmitter {
     bool room_is_near(unsigned lane, ModelTime now) const;
     // The peer has taken all requests, so it is for others to answer.
     bool all_taken() const { return lanes_[kNear].all_taken() && lanes_[kFar].all_taken(); }
+    // Messages of a lane that the peer says it has taken.
+    std::uint64_t taken(unsigned lane) const { return lanes_.at(lane).taken(); }
     // Changes whenever the peer's card looks at the link.
     std::uint64_t peer_alive() const;
 

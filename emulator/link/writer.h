@@ -29,6 +29,7 @@ class Writer {
     bool room(std::uint64_t bytes);
     // The peer has taken all that was sent.
     bool all_taken() const;
+    std::uint64_t taken() const { return load_relaxed(channel_->consumed); }
     // The peer has given back credits that nobody has looked at.
     bool room_news() const;
     // Whether the message that the peer has first is due before `when`, and waits for nothing.

@@ -1,6 +1,8 @@
 // What passes through a switch from one node to another. Behind something that was lost nothing goes on: no
-// signal without the write before it. Only software knows what was on its way; what it sends in a newer epoch
-// goes on, and of an older one nothing does any more. Of two epochs the newer is less than half of all ahead.
+// signal without the write before it. Only software knows what was on its way; what it sends in another epoch
+// goes on. What comes from the card itself may be of an older one, as copies to all are: of these nothing
+// goes on any more. Of two epochs the newer is less than half of all ahead. Switches further on get them in
+// order, and do not hear of it when a driver begins to count anew.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +14,17 @@ namespace orrery::emu {
 
 class Flows {
   public:
-    // Whether a message may leave by that port.
-    bool may_pass(const link::Message& message, unsigned port) {
+    // Whether a message may leave by that port. `first`: this is its sender's own switch.
+    bool may_pass(const link::Message& message, unsigned port, bool first) {
         Flow& flow = at(message);
-        if (is_older(message, flow) || (flow.lost && flow.epoch == message.epoch)) return false;
+        if ((first && is_older(message, flow)) || (flow.lost && flow.epoch == message.epoch)) return false;
         flow = {.epoch = message.epoch, .lost = false, .port = static_cast<std::uint8_t>(port)};
         return true;
     }
     // It did not. True: software has to hear of it. Now and then again, if it goes on all the same.
-    bool lost(const link::Message& message) {
+    bool lost(const link::Message& message, bool first) {
         Flow& flow = at(message);
-        if (is_older(message, flow)) return false;
+        if (first && is_older(message, flow)) return false;
         if (flow.lost && flow.epoch == message.epoch) return ++flow.dropped % kAgain == 0;
         flow.epoch = message.epoch;
         flow.lost = true;

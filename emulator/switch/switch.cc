@@ -105,21 +105,30 @@ LinkHooks Switch::hooks_of(unsigned port) {
         const unsigned onward = fabric_.port_of(node);
         return onward < kPorts ? links_[onward].get() : nullptr;
     };
-    hooks.may_pass = [this](const link::Message& message) {
-        return flows_.may_pass(message, fabric_.port_of(message.destination));
+    hooks.may_pass = [this, port](const link::Message& message) {
+        look_at_life(port);
+        return flows_.may_pass(message, fabric_.port_of(message.destination),
+                               !links_[port]->peer_is_switch());
+    };
+    hooks.is_stuck = [this, port](const LinkPort* onward, unsigned lane) {
+        return is_stuck(port, onward, lane);
     };
     hooks.reductions = &reductions_;
-    hooks.lost = [this](const link::Message& message) {
-        if (!flows_.lost(message)) return;
+    hooks.lost = [this, port](const link::Message& message) {
+        if (!flows_.lost(message, !links_[port]->peer_is_switch())) return;
         reductions_.lose_pair(message.source, message.destination);
         fabric_.lost(message.destination);
         stale_ = true;
     };
-    hooks.multicast = [this, port](std::uint32_t number) { return multicasts_of(port).find(number); };
+    hooks.multicast = [this, port](std::uint32_t number) {
+        look_at_life(port);
+        return multicasts_[port].find(number);
+    };
     hooks.member = [this, port](const link::Message& message) {
         if (links_[port]->peer_is_switch()) return false;
+        look_at_life(port);
         if (message.value == 0) reductions_.lose_number(port, message.destination);
-        if (multicasts_of(port).change(message)) return true;
+        if (multicasts_[port].change(message)) return true;
         errors_.guest(
             "link {}: node {} cannot have node {} in multicast {}: it is there, or there is no room", port,
             message.source, message.value & 0xffff, message.destination);
@@ -148,14 +157,15 @@ void Switch::jumped(ModelTime gap, unsigned port) {
         if (link != links_[port].get()) link->clock_jumped(gap);
 }
 
-// A card that begins anew has none, also if its node is the same again and nobody has looked between: its
-// life is read behind each message, so it is never older than that.
-link::Multicasts& Switch::multicasts_of(unsigned port) {
-    if (links_[port]->up()) {
-        const std::uint64_t life = links_[port]->peer_lives();
-        if (std::exchange(multicasts_of_[port], life) != life) forget_multicasts(port);
-    }
-    return multicasts_[port];
+// Also if its node is the same again and nobody has looked between: its life is read behind each message, so
+// it is never older than that.
+void Switch::look_at_life(unsigned port) {
+    const LinkPort& link = *links_[port];
+    if (!link.up() || link.peer_is_switch()) return;
+    const std::uint64_t life = link.peer_lives();
+    if (std::exchange(lives_[port], life) == life) return;
+    forget_multicasts(port);
+    if (nodes_[port] != 0) flows_.forget(nodes_[port]);
 }
 
 void Switch::forget_multicasts(unsigned port) {
@@ -196,10 +206,9 @@ bool Switch::refresh() {
                     .node = link->peer_is_switch() ? 0 : link->peer_node(),
                     .mbps = link->mbps()};
         // A card whose driver begins anew gives it a node again, maybe the same.
-        const std::uint64_t life = link->peer_is_switch() ? 0 : link->peer_lives();
-        const bool anew = std::exchange(lives_[p], life) != life;
+        look_at_life(p);
         if (const std::uint32_t before = std::exchange(nodes_[p], ports[p].node);
-            before != 0 && (anew || before != ports[p].node))
+            before != 0 && before != ports[p].node)
             flows_.forget(before);
     }
     fabric_.update(
@@ -256,6 +265,12 @@ void Switch::look_for_drains() {
         if (wanted == drains_known_[p]) continue;
         drains_known_[p] = wanted;
         const bool forced = link->drains_forced() == wanted;
+        const bool others = std::ranges::find(drains_, p, &Drain::port) != drains_.end();
+        if (!forced && !others) {
+            taken_[p] = std::make_unique<Taken>();
+            for (unsigned q = 0; q < kPorts; ++q)
+                if (links_[q] != nullptr) (*taken_[p])[q] = links_[q]->taken();
+        }
         if (forced) std::erase_if(drains_, [p](const Drain& drain) { return drain.port == p; });
         drains_.push_back(
             {.port = p, .wanted = wanted, .forced = forced, .stage = Drain::kHere, .until = {}});
@@ -267,6 +282,13 @@ void Switch::look_for_drains() {
         events_.schedule(drain_, time_for_news());
         return;
     }
+}
+
+bool Switch::is_stuck(unsigned drained, const LinkPort* onward, unsigned lane) const {
+    if (taken_[drained] == nullptr) return false;
+    for (unsigned q = 0; q < kPorts; ++q)
+        if (links_[q].get() == onward) return links_[q]->taken().at(lane) == (*taken_[drained])[q].at(lane);
+    return false;
 }
 
 bool Switch::is_done(const Drain& drain) const {

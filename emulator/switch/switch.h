@@ -93,7 +93,8 @@ class Switch {
     LinkHooks hooks_of(unsigned port);
     void jumped(ModelTime gap, unsigned port);
     void port_changed(unsigned port, std::uint32_t state);
-    link::Multicasts& multicasts_of(unsigned port);
+    // The card there may have begun anew: what it had made and sent is forgotten then.
+    void look_at_life(unsigned port);
     void forget_multicasts(unsigned port);
     void on_ended(ModelTime);
 
@@ -125,19 +126,23 @@ class Switch {
     Fabric fabric_;
     Flows flows_;
     std::array<link::Multicasts, kPorts> multicasts_;
-    std::array<std::uint64_t, kPorts> multicasts_of_{};  // in which life of the card there
     link::Reductions reductions_;
     std::array<bool, kPorts> were_up_{};
     std::array<std::unique_ptr<LinkPort>, kPorts> links_;
     std::vector<LinkPort*> active_links_;
-    std::array<std::uint32_t, kPorts> nodes_{};     // that peers showed last
-    std::array<std::uint64_t, kPorts> lives_{};     // in which lives
+    std::array<std::uint32_t, kPorts> nodes_{};  // that peers showed last
+    std::array<std::uint64_t, kPorts> lives_{};  // of cards, as they were when something came from them last
     std::array<std::uint32_t, kPorts> believed_{};  // of cards, as long as they are there and behind that
     bool stale_ = true;                             // fabric_ is
     using Shown = std::array<link::Reach, ORR_NODES>;
     std::array<std::unique_ptr<Shown>, kPorts> shown_;  // of each port that is up
     std::deque<Drain> drains_;
     std::array<std::uint64_t, kPorts> drains_known_{};
+    // What the peers of all ports had taken when that port's oldest drain began: who has not gone on since is
+    // not waited for by a forced one.
+    using Taken = std::array<LinkPort::Taken, kPorts>;
+    std::array<std::unique_ptr<Taken>, kPorts> taken_;
+    bool is_stuck(unsigned drained, const LinkPort* onward, unsigned lane) const;
     std::array<std::uint64_t, kPorts> here_asked_{}, here_done_{}, above_asked_{}, above_done_{};
     Event drain_, ended_;
     UniqueFd wake_fd_;

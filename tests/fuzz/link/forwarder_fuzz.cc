@@ -32,6 +32,7 @@ struct Cards {
                      .onward = [this](std::uint32_t node) -> LinkPort* {
                          return node == kEnd ? net[0].ports[1].get() : nullptr;
                      },
+                     .is_stuck = [this](const LinkPort*, unsigned) { return stuck; },
                      .may_pass = {},
                      .lost = {},
                      .multicast = [this](std::uint32_t number) { return multicasts.find(number); },
@@ -58,6 +59,7 @@ struct Cards {
     Event due = Event::of<&Cards::on>(this);
     link::Forwarder forwarder;
     bool good = true;  // the peer's link is up
+    bool stuck = false;
     unsigned drains = 0, drained = 0;
 };
 
@@ -97,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             cards.forwarder.drain(how % 64 == 1);
             ++cards.drains;
         }
-        end.stuck = how % 32 == 2;
+        end.stuck = cards.stuck = how % 32 == 2;
         if (how % 32 == 3) cards.multicasts.clear();
         if (cards.forwarder.has_news()) cards.on(0);
         cards.net.run(between.events.now() + (ModelTime{1} << 40));

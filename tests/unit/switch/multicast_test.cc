@@ -342,6 +342,61 @@ TEST(Multicasts, OneMemberWithoutRoomHoldsUpNoForcedDrain) {
     EXPECT_EQ(star[0].drained, 3u);
 }
 
+// What finds no room at a card that goes on taking is waited for, by force or not.
+TEST(Multicasts, AForcedDrainLosesNothingForWhoIsBusy) {
+    Star star;
+    std::optional<Sender> filler;
+    ASSERT_NO_FATAL_FAILURE(leave_no_room(star, filler));
+    const auto fill_third = [&](std::uint64_t value) {
+        star[2].stuck = true;
+        ASSERT_EQ(star[3].signal(3, kSem, value), ORR_FAULT_NONE);
+        Sender more(star[3], 3, 0, 4 << 20, 5);
+        star.run();
+    };
+    ASSERT_NO_FATAL_FAILURE(fill_third(1));
+    ASSERT_EQ(star[0].write(3, 0x640000, 256 << 10, 8).bytes, std::size_t{256 << 10});
+    star[0].ports[0]->drain();
+    star.run();
+    star[2].stuck = false;
+    star[2].ports[0]->poke_room();
+    star.run();
+    ASSERT_NO_FATAL_FAILURE(fill_third(2));
+    const std::uint32_t busy = star.reach(0, 3).losses, deaf = star.reach(0, 2).losses;
+    star[0].ports[0]->drain(true);
+    star.run();
+    EXPECT_EQ(star[0].drained, 0u);
+    EXPECT_NE(star.reach(0, 2).losses, deaf);
+    star[2].stuck = false;
+    star[2].ports[0]->poke_room();
+    star.run();
+    EXPECT_EQ(star[0].drained, 2u);
+    EXPECT_EQ(star.reach(0, 3).losses, busy);
+    EXPECT_EQ(star[2].byte(0x640000), 8);
+    EXPECT_EQ(star[2].semaphore(kSem + 32).value, 2u);
+}
+
+// A driver begins to count anew: a switch between others does not know, and takes the first epochs for what they are.
+TEST(Multicasts, NewLivesPassOverATree) {
+    Star star;
+    star.make_tree(2, 2, 2);
+    ASSERT_TRUE(star.up());
+    star.routes(0x100);
+    ASSERT_EQ(star[0].signal(3, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[2].semaphore(kSem).value, 1u);
+    for (auto& card : star.cards) {
+        card->ports[0]->set_node(0);
+        card->ports[0]->set_node(card->node);
+    }
+    star.routes(1);
+    ASSERT_EQ(star[0].write(3, 0, 64, 7).bytes, 64u);
+    ASSERT_EQ(star[0].signal(3, kSem, 2), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star[2].byte(0), 7);
+    EXPECT_EQ(star[2].semaphore(kSem).value, 2u);
+    EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED), 0u);
+}
+
 // Its own port is full, and copies wait for it: members are taken all the same, behind what has gone.
 TEST(Multicasts, AreMadeBesideAPortThatIsFull) {
     Star star;
