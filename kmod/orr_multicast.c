@@ -333,8 +333,8 @@ int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	unsigned int i;
 	int ret = 0;
 
-	if (args->flags & ~ORR_MULTICAST_READ || args->pad || !args->count || args->count > ORR_MULTICAST_MEMBERS ||
-	    !args->size || !PAGE_ALIGNED(args->size))
+	if (args->flags & ~ORR_MULTICAST_READ || args->pad || !args->count ||
+	    args->count > ORR_MULTICAST_MEMBERS || !args->size || !PAGE_ALIGNED(args->size))
 		return -EINVAL;
 	if (!(args->flags ? orr_has_multicast_reads(odev) : orr_has_multicasts(odev)))
 		return -EOPNOTSUPP;

@@ -246,8 +246,9 @@
 #define ORR_LINK_LOSSES_SHIFT 16u
 #define ORR_R_LINK_DRAIN 0x40 /* WO: 1: pass on what has come by this port by now, ahead of its time if need be */
 /*
- * Written there, of a port to a switch: what has left by this port and finds no room at that switch is lost, to those
- * for whom it is, instead of waited for. It ends all that was written before. Of another port the same as 1. (2.6)
+ * Written there, of a port to a switch: what has left by this port and finds no room at that switch, with a peer that
+ * has taken nothing since the write of 1 before, is lost, to those for whom it is, instead of waited for. It ends all
+ * that was written before. Of another port the same as 1. (2.6)
  */
 #define ORR_LINK_DRAIN_FORCED 2u
 #define ORR_R_LINK_DRAINED 0x44    /* RO: such writes done since reset: all of that has been passed on or dropped */

@@ -480,18 +480,20 @@ struct drm_orr_multicast_member {
 
 /*
  * Memory of several cards as one BO of this card, to be bound with ORR_BIND_WRITE alone, unless it
- * has ORR_MULTICAST_READ (1.9; hardware 2.5). What copies and signals of this card write there leaves it once; a switch copies
- * it to each member, where it comes in order with what this card writes there otherwise. Queues
- * cannot be attached to semaphores in it. While it is bound each member grants as for an import.
- * When something of the way to a member may have been lost, the multicast is cut, for good and for
- * all: who writes there stops with ORR_FAULT_PEER_DOWN. What a member refuses its link counts.
+ * has ORR_MULTICAST_READ (1.9; hardware 2.5). What copies and signals of this card write there
+ * leaves it once; a switch copies it to each member, where it comes in order with what this card
+ * writes there otherwise. Queues cannot be attached to semaphores in it. While it is bound each
+ * member grants as for an import. When something of the way to a member may have been lost, the
+ * multicast is cut, for good and for all: who writes there stops with ORR_FAULT_PEER_DOWN. What a
+ * member refuses its link counts.
  *
  * -EOPNOTSUPP: the card knows none, or reads none; -EXDEV: a member is not reached by a switch, or
  * not by the same port as the others; -EBUSY: too many stores wait at the port, or a debugger holds
  * a card (before 1.10 also: as -ENOSPC); -EDQUOT: this user has too many; -ENOSPC: the card has as
- * many as it can, or all numbers of cards are taken; -EINVAL: two members are of one card, or one is of this card, or it is no memory of a
- * card, or too short; -EBADF: it is no descriptor; -ENODEV: a card is lost; -EIO: it refuses what
- * no card should; -ENOMEM; -ERESTARTSYS: by a signal.
+ * many as it can, or all numbers of cards are taken; -EINVAL: two members are of one card, or one
+ * is of this card, or it is no memory of a card, or too short; -EBADF: it is no descriptor;
+ * -ENODEV: a card is lost; -EIO: it refuses what no card should; -ENOMEM; -ERESTARTSYS: by a
+ * signal.
  */
 struct drm_orr_multicast_create {
 	__u64 members; /* in: user pointer to struct drm_orr_multicast_member[count] */
