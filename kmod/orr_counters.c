@@ -70,7 +70,7 @@ static int orr_snapshot_take(struct orr_device *odev)
  *
  * Any context. Of a card before 2.8 they are read one after the other.
  *
- * Return: 0; -ENODEV: it reads as all-ones, which is for orr_hw_answers(); -EIO: it does not reach our memory;
+ * Return: 0; -ENODEV: it reads as all-ones, which is for orr_hw_answers(); -EIO: it cannot reach our memory;
  * -ETIMEDOUT: it was late.
  */
 int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values)

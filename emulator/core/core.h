@@ -203,7 +203,7 @@ struct Core {
     Overlay* overlay = nullptr;         // this hart computes ahead of its time
     const Overlay* pages_of = nullptr;  // what `pages` hold is right with this one
 
-    WorkCounts work_counts;
+    WorkCounts work_counts;  // of scalar instructions
     Meter meter;
     bool gathers = false;           // the loads of a vector instruction are asked for together
     std::uint64_t memory_wait = 0;  // cycles that slow paths have counted, and nobody has charged yet

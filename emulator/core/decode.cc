@@ -1,5 +1,6 @@
 #include "emulator/core/decode.h"
 
+#include "emulator/core/vector/counting.h"
 #include "emulator/core/vector/execute.h"
 
 namespace orrery::emu {
@@ -346,7 +347,7 @@ class Decoder {
         }
         if (what.has(vector_property::kLoad | vector_property::kStore)) d.code = OpCode::kVectorMemory;
         d.aux = vector_aux(bits_);
-        d.imm = static_cast<std::int32_t>(op);
+        d.imm = static_cast<std::int32_t>(static_cast<std::uint32_t>(op) | kind_bits(op));
         return d;
     }
 

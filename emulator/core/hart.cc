@@ -8,6 +8,7 @@
 #include "emulator/core/hart_impl.h"
 #include "emulator/core/host_fp.h"
 #include "emulator/core/known.h"
+#include "emulator/core/vector/cost.h"
 #include "emulator/core/vector/execute.h"
 
 namespace orrery::emu {
@@ -351,13 +352,19 @@ AccessCounts Hart::take_counts() {
 }
 
 WorkCounts Hart::take_work() {
-    return std::exchange(impl_->core.work_counts, {});
+    Core& core = impl_->core;
+    WorkCounts all = std::exchange(core.work_counts, {});
+    if (core.vector != nullptr) {
+        add_plain(*core.vector);
+        all += std::exchange(core.vector->work, {});
+    }
+    return all;
 }
 
 void Hart::forget_lines(std::uint32_t space) {
     impl_->core.meter.start_cold(space);
     impl_->core.memory_wait = 0;
-    impl_->core.work_counts = {};
+    take_work();
 }
 
 void Hart::follow(const Invalidations& all) {

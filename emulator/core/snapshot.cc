@@ -32,6 +32,9 @@ struct Hart::Snapshot::Parts {
     std::uint64_t arithmetic_until, memory_until;
     std::uint64_t began[VectorFile::kAhead];
     std::size_t oldest;
+    WorkCounts work;
+    std::uint64_t plain[VectorFile::kPlainKinds];
+    VectorFile::Common common;
 };
 
 Hart::Snapshot::Snapshot() : parts_(std::make_unique<Parts>()) {}
@@ -84,6 +87,9 @@ void copy_vectors(To& to, const From& from, std::size_t bytes) {
     to.memory_until = from.memory_until;
     std::copy_n(from.began, VectorFile::kAhead, to.began);
     to.oldest = from.oldest;
+    to.work = from.work;
+    std::copy_n(from.plain, VectorFile::kPlainKinds, to.plain);
+    to.common = from.common;
 }
 
 }  // namespace

@@ -390,12 +390,12 @@ bool VectorUnit::Impl::was_in_order(const orr_desc_kernel& desc) {
     return true;
 }
 
-void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
-    core.port->watch_cost(did);
-    context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
-    core.port->computed(did.instructions);
-    context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
+void VectorUnit::Impl::count_work(const Quantum& did) {
     context.counters.add(ORR_CTR_VECTOR_BARRIERS, did.barriers);
+    context.counters.add(ORR_CTR_VECTOR_TLB_LOOKUPS, did.accesses.lookups);
+    context.counters.add(ORR_CTR_VECTOR_TLB_MISSES, did.accesses.missed);
+    context.counters.add(ORR_CTR_VECTOR_TLB_WALKED, did.accesses.walked);
+    if (did.counts == WorkCounts{}) return;
     for (std::uint32_t i = 0; i < kVectorClasses; ++i)
         context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_SIMD_INT + i),
                              did.counts.instructions[i]);
@@ -403,9 +403,14 @@ void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
     context.counters.add(ORR_CTR_VECTOR_LANES, did.counts.lanes);
     for (std::uint32_t i = 0; i < did.counts.flops.size(); ++i)
         context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_FLOPS_F16 + i), did.counts.flops[i]);
-    context.counters.add(ORR_CTR_VECTOR_TLB_LOOKUPS, did.accesses.lookups);
-    context.counters.add(ORR_CTR_VECTOR_TLB_MISSES, did.accesses.missed);
-    context.counters.add(ORR_CTR_VECTOR_TLB_WALKED, did.accesses.walked);
+}
+
+void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
+    core.port->watch_cost(did);
+    context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
+    core.port->computed(did.instructions);
+    context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
+    count_work(did);
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;
     if (did.end == Quantum::End::kStopped) {
         core.phase = Core::Phase::kStopped;

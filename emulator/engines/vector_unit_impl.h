@@ -187,6 +187,7 @@ class VectorUnit::Impl {
     // What a core asks for before it looks whether its group is to be saved.
     std::uint64_t most_bytes(const Resource& way, ModelTime latency) const;
     void move_owed(Core& core, ModelTime now);
+    void count_work(const Quantum& did);
     void count_busy(Core& core, ModelTime now);
     void count_asked(Core& core, ModelTime now);
 

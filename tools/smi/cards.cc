@@ -77,7 +77,7 @@ System look() {
     System system;
     if (auto found = find_pci_cards()) {
         for (auto& pci : *found)
-            system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}, {}, {}});
+            system.cards.push_back({std::move(pci), {}, {}, {}, {}, {}, {}, {}, {}});
     } else {
         system.trouble = found.error();
     }

@@ -69,7 +69,7 @@ Next op_vector_config(Core* core, Op* op, std::int64_t left) {
     if (file.vl != old_vl || file.vtype != old_vtype) compute_products(core);
     if (op->rd != 0) core->x[op->rd] = file.vl;
     vector_written(core);
-    ++core->work_counts.instructions[static_cast<std::size_t>(VectorClass::kConfig)];
+    ++file.work.instructions[static_cast<std::size_t>(VectorClass::kConfig)];
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }

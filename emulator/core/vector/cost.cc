@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "emulator/core/vector/counting.h"
 
 namespace orrery::emu {
 namespace {
@@ -82,6 +85,16 @@ std::uint64_t cycles_of(const VectorFile& file, const VectorRow& what, VectorOp 
     // A tree over what the lanes have at last.
     if (what.has(kReduce)) cycles += std::bit_width(std::max(file.datapath_bits >> log2, 1u)) - 1u;
     return cycles;
+}
+
+void add_plain(VectorFile& file) {
+    const VectorFile::Common& common = file.common;
+    const auto sew_log2 = static_cast<unsigned>(3 + (common.vtype >> 3 & 7));
+    for (std::size_t kind = 0; kind < VectorFile::kPlainKinds; ++kind) {
+        if (file.plain[kind] == 0) continue;
+        count_vector(file.work, traits_of_kind(kind), sew_log2, common.vl, common.operands.vlmax,
+                     std::exchange(file.plain[kind], 0));
+    }
 }
 
 VectorFile::Common common_of(const VectorFile& file) {

@@ -11,9 +11,13 @@ std::uint64_t cycles_of(const VectorFile& file, const VectorRow& what, VectorOp 
 // Whether that is what vl elements of SEW take, or of twice SEW (`wide`), and no more.
 bool is_of_elements(const VectorRow& what, VectorOp op, bool& wide);
 VectorFile::Common common_of(const VectorFile& file);
+// What was counted of instructions that have this in common becomes a part of `work`.
+void add_plain(VectorFile& file);
 inline VectorFile::Common& common(VectorFile& file) {
-    if (file.common.vl != file.vl || file.common.vtype != file.vtype) [[unlikely]]
+    if (file.common.vl != file.vl || file.common.vtype != file.vtype) [[unlikely]] {
+        add_plain(file);
         file.common = common_of(file);
+    }
     return file.common;
 }
 // Of so many elements in places of their own: an address a cycle for each 64 bits of the datapath.

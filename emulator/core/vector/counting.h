@@ -60,21 +60,43 @@ inline std::uint64_t ones_in(const std::uint8_t* mask, std::uint64_t start, std:
     return count;
 }
 
-// `times` instructions of this kind, each with so many elements, at the present vtype.
-inline void count_vector(WorkCounts& work, const VectorFile& file, VectorTraits traits, std::uint64_t active,
+// `times` instructions of this kind, each with so many elements, at this SEW.
+inline void count_vector(WorkCounts& work, VectorTraits traits, unsigned sew_log2, std::uint64_t active,
                          std::uint64_t lanes, std::uint64_t times = 1) {
     work.instructions[static_cast<std::size_t>(traits.kind)] += times;
     work.active += active * times;
     work.lanes += lanes * times;
     // SEW of 8 bits computes nothing, and of 64 nothing wider.
-    if (traits.flops != 0)
-        work.flops[static_cast<std::size_t>(file.sew_log2 - 4 + traits.wide)] +=
-            traits.flops * active * times;
+    if (traits.flops != 0) work.flops[sew_log2 - 4 + traits.wide] += traits.flops * active * times;
 }
-// One that is kPlain (execute.h), of which all elements of vl are done.
-inline void count_plain(Core* core, std::uint32_t imm) {
-    const VectorFile& file = *core->vector;
-    count_vector(core->work_counts, file, kVectorTraits[imm & 0xffff], file.vl, file.vlmax);
+
+// Of plain instructions (execute.h), which do all elements of vl, only how many there were of each kind is
+// counted as they are executed.
+constexpr std::uint8_t plain_kind(VectorTraits traits) {
+    if (traits.kind == VectorClass::kFp) return static_cast<std::uint8_t>(8 + traits.flops * 2 + traits.wide);
+    return static_cast<std::uint8_t>(traits.kind);
+}
+constexpr VectorTraits traits_of_kind(std::size_t kind) {
+    if (kind < 8) return {.kind = static_cast<VectorClass>(kind)};
+    return {.kind = VectorClass::kFp,
+            .flops = static_cast<std::uint8_t>((kind - 8) / 2),
+            .wide = static_cast<std::uint8_t>(kind % 2)};
+}
+inline constexpr auto kPlainKind = [] {
+    std::array<std::uint8_t, kVectorOps> all{};
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = plain_kind(kVectorTraits[i]);
+    return all;
+}();
+// For Op::imm.
+constexpr std::uint32_t kind_bits(VectorOp op) {
+    return std::uint32_t{kPlainKind[static_cast<std::size_t>(op)]} << 12;
+}
+static_assert(plain_kind({.kind = VectorClass::kFp, .flops = 2, .wide = 1}) < VectorFile::kPlainKinds);
+
+// After common().
+inline void count_plain(VectorFile& file, std::uint32_t imm) {
+    ++file.plain[(imm & kKindBits) >> 12];
 }
 
 }  // namespace orrery::emu

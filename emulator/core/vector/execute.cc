@@ -105,21 +105,22 @@ void run_aside(VectorFile& file, VectorOperands& o, const VectorKernels::Entry& 
 
 // Before it runs, as it may write the mask.
 void count_arithmetic(Core* core, const Op* op, const VectorRow& what) {
-    const VectorFile& file = *core->vector;
+    VectorFile& file = *core->vector;
+    const auto sew = static_cast<unsigned>(file.sew_log2);
     const VectorTraits traits = kVectorTraits[static_cast<std::size_t>(vector_op(op))];
     if (what.has(kWhole)) {
         const std::uint64_t elements =
             ((op->rs1 + std::uint64_t{1}) * file.vlen_bytes) >> (file.sew_log2 - 3);
-        return count_vector(core->work_counts, file, traits, elements, elements);
+        return count_vector(file.work, traits, sew, elements, elements);
     }
     // Of element 0 alone: to a register of scalars whatever vl is.
     if (what.has(kScalar)) {
         const bool done = what.vd != VectorOperand::kElement || file.vstart < file.vl;
-        return count_vector(core->work_counts, file, traits, done ? 1 : 0, 1);
+        return count_vector(file.work, traits, sew, done ? 1 : 0, 1);
     }
     std::uint64_t active = file.vstart < file.vl ? file.vl - file.vstart : 0;
     if (active != 0 && what.maskable() && !unmasked(op)) active = ones_in(file.v, file.vstart, file.vl);
-    count_vector(core->work_counts, file, traits, active, file.vlmax);
+    count_vector(file.work, traits, sew, active, file.vlmax);
 }
 
 // Between kernel and hart: what comes out besides vd.
@@ -239,7 +240,7 @@ void run_plain(Core* core, const Op* op, std::uint32_t imm, VectorOperands& o) {
     o.scalar = plain_scalar(core, op, imm);
     o.frm = core->frm;
     o.vxrm = file.vxrm;
-    file.kernels->of[imm & 0xffff][file.sew_log2 - 3].run(o);
+    file.kernels->of[imm & kVectorOpBits][file.sew_log2 - 3].run(o);
     if ((o.fflags | o.vxsat | o.slow) != 0) [[unlikely]] {
         core->fflags = core->fflags | (std::exchange(o.fflags, 0) & 31);
         file.vxsat = file.vxsat | (std::exchange(o.vxsat, 0) & 1);
@@ -269,7 +270,7 @@ Next op_vector(Core* core, Op* op, std::int64_t left) {
     compute_products(core);
     VectorFile::Common& known = common(file);
     run_plain(core, op, imm, known.operands);
-    count_plain(core, imm);
+    count_plain(file, imm);
     charge_vector(core, left, file.arithmetic_until, known.cycles[(imm & kPlainWide) != 0 ? 1 : 0], false);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);

@@ -1,7 +1,8 @@
 // Vector instructions: what their Ops hold, and what their handlers have in common.
 //
-// rd, rs1 and rs2 of the Op are the fields vd, vs1 and vs2. imm holds the VectorOp, and whether the registers
-// fit one another at a vtype: that is looked at when vtype is not the one of last time. aux holds vm and nf.
+// rd, rs1 and rs2 of the Op are the fields vd, vs1 and vs2. imm holds the VectorOp, what it counts as, and
+// whether the registers fit one another at a vtype: that is looked at when vtype is not the one of last time.
+// aux holds vm and nf.
 #pragma once
 
 #include "emulator/core/handler.h"
@@ -17,8 +18,10 @@ inline bool unmasked(const Op* op) {
 inline unsigned fields_of(const Op* op) {
     return (op->aux >> 1 & 7u) + 1;
 }
+inline constexpr std::uint32_t kVectorOpBits = 0xfff, kKindBits = 0xf000;  // the latter: see counting.h
+static_assert(kVectorOps <= kVectorOpBits);
 inline VectorOp vector_op(const Op* op) {
-    return static_cast<VectorOp>(op->imm & 0xffff);
+    return static_cast<VectorOp>(static_cast<std::uint32_t>(op->imm) & kVectorOpBits);
 }
 
 // aux of a configuration; else it is vsetvli.

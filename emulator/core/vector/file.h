@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "emulator/core/vector/kernels.h"
+#include "emulator/core/work_counts.h"
 
 namespace orrery::emu {
 
@@ -39,6 +40,11 @@ struct VectorFile {
         std::uint64_t cycles[2] = {};  // of vl elements of SEW, and of twice SEW
         VectorOperands operands;
     } common;
+
+    // What instructions did (counting.h): `plain` of `common`, by their kind, and `work` all else.
+    static constexpr std::size_t kPlainKinds = 16;
+    std::uint64_t plain[kPlainKinds] = {};
+    WorkCounts work;
 
     // Loads and stores of rows, by their place in the code: what the last one there says of the next.
     struct Row {

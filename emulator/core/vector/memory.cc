@@ -413,8 +413,9 @@ Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
     const std::uint64_t elements = plan.count * plan.fields;
     const std::uint64_t done = what.has(kFaultFirst) ? file.vl : plan.count;
     const std::uint64_t active = plan.mask == nullptr ? done : ones_in(plan.mask, 0, done);
-    count_vector(core->work_counts, file, kVectorTraits[static_cast<std::size_t>(vector_op(op))],
-                 active * plan.fields, what.has(kWhole | kMaskBits) ? elements : file.vlmax * plan.fields);
+    count_vector(file.work, kVectorTraits[static_cast<std::size_t>(vector_op(op))],
+                 static_cast<unsigned>(file.sew_log2), active * plan.fields,
+                 what.has(kWhole | kMaskBits) ? elements : file.vlmax * plan.fields);
     charge_vector(core, left, file.memory_until,
                   what.has(kStrided | kIndexed) ? cycles_of_places(file, elements)
                                                 : cycles_of_bits(file, elements * 8 << plan.log2),
@@ -450,8 +451,9 @@ Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
                      !move_plain(core, op, (static_cast<std::uint32_t>(op->imm) & kPlainStore) != 0)))
         ORR_CALL(op_vector_memory_other, core, op, left);
     file.touched = true;
-    count_plain(core, static_cast<std::uint32_t>(op->imm));
-    charge_vector(core, left, file.memory_until, common(file).cycles[0], false);
+    const std::uint64_t cycles = common(file).cycles[0];
+    count_plain(file, static_cast<std::uint32_t>(op->imm));
+    charge_vector(core, left, file.memory_until, cycles, false);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }

@@ -145,11 +145,10 @@ Went run(Core* core, Op* op, std::int64_t left) {
         }
     }
     file.touched = true;
-    // All at the same vl and vtype.
-    count_vector(core->work_counts, file, kVectorTraits[static_cast<std::size_t>(VectorOp::kVfmaccVf)], file.vl,
-                 file.vlmax, done.products);
-    count_vector(core->work_counts, file, {.kind = VectorClass::kLoads}, file.vl, file.vlmax, done.rows);
-    core->work_counts.instructions[static_cast<std::size_t>(VectorClass::kConfig)] += done.configs;
+    // All have this in common.
+    file.plain[kPlainKind[static_cast<std::size_t>(VectorOp::kVfmaccVf)]] += done.products;
+    file.plain[static_cast<std::size_t>(VectorClass::kLoads)] += done.rows;
+    file.work.instructions[static_cast<std::size_t>(VectorClass::kConfig)] += done.configs;
     leave_rows(core);
     clock.finish(core);
     return {op, clock.left()};

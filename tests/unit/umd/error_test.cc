@@ -1,3 +1,4 @@
+#include <cmath>
 #include <set>
 #include <string>
 #include <thread>
@@ -80,6 +81,51 @@ TEST(Error, AtomicsOnHostMemoryAreOffUnlessTheDriverSaysThatTheyAreOn) {
         ASSERT_OK(orrGetDeviceProperties(&prop, device));
         EXPECT_EQ(prop.host_atomics, on) << device;
     }
+}
+
+// Of a device that has not all that a formula asks for there is no value.
+TEST(Error, MetricsFollowFromCounters) {
+    FakeSystem system(1);
+    std::size_t count = 0;
+    ASSERT_OK(orrGetMetricCount(&count));
+    ASSERT_GT(count, 20u);
+    std::vector<orrMetric_t> all;
+    for (std::size_t i = 0; i < count; ++i) {
+        orrMetricInfo info = ORR_INIT(orrMetricInfo);
+        ASSERT_OK(orrGetMetricInfo(&info, i));
+        orrMetric_t found = 0;
+        ASSERT_OK(orrFindMetric(&found, info.name));
+        EXPECT_EQ(found, info.metric);
+        for (const char* text : {info.unit, info.formula, info.meaning, info.high, info.low})
+            EXPECT_NE(std::string(text), "") << info.name;
+        all.push_back(info.metric);
+    }
+    orrCounter_t counters[4] = {};
+    for (std::size_t i = 0; i < 4; ++i) {
+        orrCounterInfo info = ORR_INIT(orrCounterInfo);
+        ASSERT_OK(orrDeviceGetCounterInfo(&info, 0, i));
+        EXPECT_NE(std::string(info.engine), "");
+        counters[i] = info.counter;
+    }
+    const std::uint64_t before[4] = {1, 2, 3, 4}, after[4] = {5, 1, 3, 4};
+    std::vector<double> values(count, 1.0);
+    ASSERT_OK(orrDeviceComputeMetrics(values.data(), 0, all.data(), count, counters, before, after, 4));
+    for (const double value : values)
+        EXPECT_TRUE(std::isnan(value)) << "none can be had from instructions alone, and one has gone down";
+    ASSERT_OK(orrDeviceComputeMetrics(nullptr, 0, nullptr, 0, nullptr, nullptr, nullptr, 0));
+    orrMetric_t metric = 7;
+    EXPECT_FAIL(orrDeviceComputeMetrics(values.data(), 0, &metric, 1, counters, nullptr, after, 4),
+                orrErrorInvalidValue, "which is no metric");
+    const orrCounter_t no_counter = 3;
+    EXPECT_FAIL(orrDeviceComputeMetrics(values.data(), 0, all.data(), 1, &no_counter, nullptr, after, 1),
+                orrErrorInvalidValue, "which is no counter");
+    EXPECT_FAIL(orrDeviceComputeMetrics(nullptr, 0, all.data(), 1, counters, nullptr, after, 4),
+                orrErrorInvalidValue, "null");
+    EXPECT_FAIL(orrDeviceComputeMetrics(values.data(), 0, all.data(), 1, counters, nullptr, nullptr, 4),
+                orrErrorInvalidValue, "null");
+    EXPECT_FAIL(orrFindMetric(&metric, "teapots"), orrErrorNotFound, "'teapots'");
+    orrMetricInfo info = ORR_INIT(orrMetricInfo);
+    EXPECT_FAIL(orrGetMetricInfo(&info, count), orrErrorInvalidValue, "there are");
 }
 
 // The fake card has four counters, whose values are 1 to 4.
