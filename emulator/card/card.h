@@ -40,6 +40,7 @@
 #include "emulator/soc/control_core.h"
 #include "emulator/soc/doorbells.h"
 #include "emulator/soc/soc_registers.h"
+#include "emulator/soc/trace_sink.h"
 #include "emulator/soc/windows.h"
 #include "emulator/sync/lockstep.h"
 #include "emulator/time/event_queue.h"
@@ -189,6 +190,7 @@ class Card final : private SocEffects {
     void barrier(const Command& command);
     void multicast(const Command& command);
     void snapshot(const Command& command);
+    void set_sink(const Command& command);
     bool poll_links();
     void publish_reach(unsigned port);
     std::expected<void, std::string> build_lockstep();
@@ -261,6 +263,7 @@ class Card final : private SocEffects {
     std::unique_ptr<Windows> windows_;
     std::unique_ptr<SocRegisters> soc_;
     std::unique_ptr<Recorder> recorder_;
+    TraceSink sink_{host_};
     std::unique_ptr<ControlCore> core_;
     std::unique_ptr<sync::Lockstep> lockstep_;
     Event horizon_ = Event::stop();                         // keeps the core from running past it

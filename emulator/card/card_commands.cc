@@ -17,7 +17,7 @@ bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
     return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
            kind != kNode && kind != kRoute && kind != kForward && kind != kDrain && kind != kNote &&
-           kind != kLinkReset && kind != kBarrier;
+           kind != kLinkReset && kind != kBarrier && kind != kSink;
 }
 
 bool Card::drain_commands(bool quiet) {
@@ -104,6 +104,9 @@ void Card::carry_out(const Command& command) {
             break;
         case Command::Kind::kSnapshot:
             snapshot(command);
+            break;
+        case Command::Kind::kSink:
+            set_sink(command);
             break;
         case Command::Kind::kBusMaster:
             quiesce();
@@ -233,6 +236,10 @@ void Card::reset() {
     windows_->reset();
     soc_->reset();
     core_->reset();
+    (void)sink_.set(0, 0, 0);
+    core_->set_trace_sink(nullptr);
+    file_.sinks_done.store(0, std::memory_order_relaxed);
+    file_.sink_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
     barriers_->reset(!keeps_step());
     file_.barriers_done.store(0, std::memory_order_relaxed);
     file_.barrier_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
@@ -414,6 +421,13 @@ void Card::multicast(const Command& command) {
     }
     file_.multicast_fault.store(fault, std::memory_order_relaxed);
     file_.multicasts_done.fetch_add(1, std::memory_order_release);
+}
+
+void Card::set_sink(const Command& command) {
+    const std::uint32_t fault = sink_.set(command.a, command.number, command.b);
+    core_->set_trace_sink(sink_.on() ? &sink_ : nullptr);
+    file_.sink_fault.store(fault, std::memory_order_relaxed);
+    file_.sinks_done.fetch_add(1, std::memory_order_release);
 }
 
 void Card::grant(const Command& command) {

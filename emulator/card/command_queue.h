@@ -29,6 +29,7 @@ struct Command {
         kBarrier,     // number: command word, a: member, b: release, c: word, d: key
         kMulticast,   // number: of the multicast, a: node, b: base
         kSnapshot,    // a: bus address | tag
+        kSink,        // number: bytes, a: base, b: types
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

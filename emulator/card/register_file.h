@@ -57,6 +57,8 @@ struct RegisterFile {
     std::atomic<std::uint32_t> barriers_done{0};
     std::atomic<std::uint32_t> multicast_fault{ORR_FAULT_NONE};
     std::atomic<std::uint32_t> multicasts_done{0};
+    std::atomic<std::uint32_t> sink_fault{ORR_FAULT_NONE};
+    std::atomic<std::uint32_t> sinks_done{0};
     std::atomic<std::uint32_t> notes_sent{0};
     std::atomic<std::uint32_t> note_fault{ORR_FAULT_NONE};
     std::atomic<std::uint32_t> snapshot_done{0};

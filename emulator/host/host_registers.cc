@@ -8,6 +8,7 @@
 #include "emulator/api/checks.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/soc/register_names.h"
+#include "emulator/soc/trace_sink.h"
 
 namespace orrery::emu {
 
@@ -154,6 +155,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_BARRIER_DONE:
         case ORR_R_MULTICAST_DONE:
         case ORR_R_SNAPSHOT_DONE:
+        case ORR_R_SINK_DONE:
             return "all commands that were written are done";
         case ORR_R_RESET_COUNT:
             return "all resets that were written are done";
@@ -172,6 +174,10 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_MULTICAST_MEMBER:
         case ORR_R_MULTICAST_BASE:
         case ORR_R_MULTICAST_BASE + 4:
+        case ORR_R_SINK_BASE:
+        case ORR_R_SINK_BASE + 4:
+        case ORR_R_SINK_TYPES:
+        case ORR_R_SINK_TYPES + 4:
         case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
@@ -277,6 +283,12 @@ bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const 
         case ORR_R_MULTICAST_BASE:
             value = multicast_.base;
             return true;
+        case ORR_R_SINK_BASE:
+            value = sink_.base;
+            return true;
+        case ORR_R_SINK_TYPES:
+            value = sink_.types;
+            return true;
         case ORR_R_BARRIER_STATES:
             value = file.barrier_states.load(std::memory_order_acquire);
             return true;
@@ -333,6 +345,15 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_SNAPSHOT_DONE:
             value = file.snapshot_done.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_SINK:
+            value = TraceSink::kLargest;
+            return true;
+        case ORR_R_SINK_DONE:
+            value = file.sinks_done.load(std::memory_order_acquire);
+            return true;
+        case ORR_R_SINK_FAULT:
+            value = file.sink_fault.load(std::memory_order_acquire);
             return true;
         case ORR_R_NOTE_SENT:
             value = file.notes_sent.load(std::memory_order_acquire);
@@ -579,6 +600,10 @@ std::uint64_t* HostRegisters::wide_storage(std::uint64_t offset) {
             return &barrier_.word;
         case ORR_R_MULTICAST_BASE:
             return &multicast_.base;
+        case ORR_R_SINK_BASE:
+            return &sink_.base;
+        case ORR_R_SINK_TYPES:
+            return &sink_.types;
         default:
             return nullptr;
     }
@@ -633,6 +658,9 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
         case ORR_R_SNAPSHOT + 4:
             set_half(snapshot_, true, value);
             card_.post({.kind = Command::Kind::kSnapshot, .a = snapshot_});
+            return true;
+        case ORR_R_SINK_BYTES:
+            card_.post({.kind = Command::Kind::kSink, .number = value, .a = sink_.base, .b = sink_.types});
             return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;
@@ -733,6 +761,7 @@ void HostRegisters::clear() {
     barrier_ = {};
     multicast_ = {};
     snapshot_ = 0;
+    sink_ = {};
     grants_ = {};
     note_ = {};
     card_.notes().clear();

@@ -74,6 +74,10 @@ class HostRegisters {
     };
     Multicast multicast_;
     std::uint64_t snapshot_ = 0;
+    struct Sink {
+        std::uint64_t base = 0, types = 0;
+    };
+    Sink sink_;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};
     std::array<std::uint32_t, ORR_NOTE_BYTES / 4> note_{};
 };

@@ -48,6 +48,7 @@ void ControlCore::reset(unsigned note) {
     }
     // What it was in the middle of takes no more time.
     counters_.take_back(ORR_CTR_CORE_BUSY_PS, busy_ahead());
+    if (trace_sink_ != nullptr) trace_sink_->drop_part();
     hart_->reset();
     events_.cancel(end_event_);
     events_.cancel(timer_event_);
@@ -244,7 +245,7 @@ PageRef ControlCore::translate(std::uint64_t va, Access access) {
         return PageRef::memory(memory_[0].bytes, kPageRead | kPageExec);
     }
     if (page == ORR_SOC_BASE + SOC_TRACE && access == Access::kStore && !trace_listener_ &&
-        recorder_ == nullptr)
+        trace_sink_ == nullptr && recorder_ == nullptr)
         return PageRef::memory(unheard_->bytes, kPageWrite | kPageStrict);
     if (in_soc(va) || Windows::covers(va)) return PageRef::mmio();
     return PageRef::fault();
@@ -294,6 +295,7 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
         // Instrumentation: a cycle and nothing else, so that it changes no time whether it is heard or not.
         if (recorder_ != nullptr) recorder_->port_word(hart_->steps(), local_time(), value);
         if (trace_listener_) trace_listener_(value, local_time());
+        if (trace_sink_ != nullptr) trace_sink_->word(value, local_time());
         return true;
     }
     ModelTime stall = 0;

@@ -22,6 +22,7 @@
 #include "emulator/probes/counters.h"
 #include "emulator/probes/errors.h"
 #include "emulator/soc/soc_registers.h"
+#include "emulator/soc/trace_sink.h"
 #include "emulator/soc/windows.h"
 #include "emulator/time/event_queue.h"
 #include "emulator/trace/clock.h"
@@ -79,6 +80,12 @@ class ControlCore final : public Bus {
     using TraceListener = std::function<void(std::uint64_t word, ModelTime now)>;
     void set_trace_listener(TraceListener listener) {
         trace_listener_ = std::move(listener);
+        hart_->flush_pages();
+    }
+
+    // The same words for the host; nullptr: none. It outlives the core's use.
+    void set_trace_sink(TraceSink* sink) {
+        trace_sink_ = sink;
         hart_->flush_pages();
     }
 
@@ -171,6 +178,7 @@ class ControlCore final : public Bus {
     // Where words for the trace port go while nobody listens: an ordinary page, which costs no call.
     std::unique_ptr<Page> unheard_ = std::make_unique<Page>();
     TraceListener trace_listener_;
+    TraceSink* trace_sink_ = nullptr;
     Event end_event_ = Event::stop();
     Event timer_event_ = Event::of<&ControlCore::timer_fired>(this);
     std::unique_ptr<Hart> hart_;

@@ -203,6 +203,21 @@
 #define ORR_R_MULTICAST_FAULT 0x04e8  /* RO: ORR_FAULT_* of the last: _NO_ROUTE, _PEER_DOWN, _PEER_BUSY, _PERMISSION */
 
 /*
+ * --- trace sink: what the firmware writes to its trace port (SOC_TRACE), into host memory (2.6) ---
+ * The card copies each record whose type is asked for to a ring of struct orr_trace_sink (trace_sink.h), as soon as it
+ * is whole. It waits for nobody and writes over what is old. That takes no model time and no bandwidth of the
+ * card's: what it does is the same with and without. Write base and types, then the bytes; it was carried out, and
+ * nothing is written any more where the ring was before, once ORR_R_SINK_DONE equals the number of such writes
+ * since reset. Memory that cannot be written loses its records.
+ */
+#define ORR_R_SINK 0x0500       /* RO: bytes of the largest ring; 0: the card has no sink, also one before 2.6 */
+#define ORR_R_SINK_BYTES 0x0504 /* WO: of the ring's words, a power of two of at least 4 KiB; 0: off, as reset */
+#define ORR_R_SINK_BASE 0x0508  /* 64, RW: bus address of the struct, 64-byte aligned; reset: 0 */
+#define ORR_R_SINK_TYPES 0x0510 /* 64, RW: bit t: records whose header has t in bits 7:0; reset: 0 */
+#define ORR_R_SINK_DONE 0x0518  /* RO: writes of ORR_R_SINK_BYTES carried out since reset */
+#define ORR_R_SINK_FAULT 0x051c /* RO: ORR_FAULT_* of the last: _MISALIGNED, _PAGE_RANGE (bytes); then it is off */
+
+/*
  * --- counters: counters.h ---
  * ORR_R_COUNTER: each as it stands, so two of them are not of one moment; some know what has been done only when a
  * piece of work is over, and time_ps, those of idle time and link_retries and link_wait_ps only what the last snapshot

@@ -1,0 +1,63 @@
+#include "emulator/soc/trace_sink.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include <orrery/hw/mmu.h>
+
+namespace orrery::emu {
+
+std::uint32_t TraceSink::set(std::uint64_t base, std::uint32_t bytes, std::uint64_t types) {
+    words_ = 0;
+    have_ = 0;
+    if (bytes == 0) return ORR_FAULT_NONE;
+    if (!std::has_single_bit(bytes) || bytes < kSmallest || bytes > kLargest) return ORR_FAULT_PAGE_RANGE;
+    if (base % sizeof(orr_trace_sink) != 0) return ORR_FAULT_MISALIGNED;
+    base_ = base;
+    types_ = types;
+    words_ = bytes / sizeof(std::uint64_t);
+    head_ = 0;
+    return ORR_FAULT_NONE;
+}
+
+void TraceSink::word(std::uint64_t word, ModelTime now) {
+    if (have_ == 0) {
+        record_[have_++] = now;
+        want_ = ORR_SINK_WORDS(word);
+    }
+    record_[have_++] = word;
+    if (have_ < want_) return;
+    const std::uint64_t type = record_[1] & 0xff;
+    if (type < 64 && (types_ >> type & 1) != 0) put();
+    have_ = 0;
+}
+
+void TraceSink::put() {
+    const std::uint64_t place = head_ % words_, first = std::min<std::uint64_t>(have_, words_ - place);
+    const std::uint64_t ring = base_ + sizeof(orr_trace_sink);
+    if (!store(ring + place * sizeof(std::uint64_t), record_.data(), first)) return;
+    if (!store(ring, record_.data() + first, have_ - first)) return;
+    const auto span = host_.look(base_, sizeof head_, true);
+    if (span.data == nullptr || span.bytes < sizeof head_) return;
+    // A guest may map memory at any address.
+    if (reinterpret_cast<std::uintptr_t>(span.data) % sizeof head_ != 0) return;
+    head_ += have_;
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(span.data)).store(head_, std::memory_order_release);
+}
+
+bool TraceSink::store(std::uint64_t address, const std::uint64_t* words, std::uint64_t count) {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(words);
+    for (std::uint64_t left = count * sizeof(std::uint64_t); left > 0;) {
+        const auto span = host_.look(address, left, true);
+        if (span.data == nullptr || span.bytes == 0) return false;
+        std::memcpy(span.data, from, span.bytes);
+        address += span.bytes;
+        from += span.bytes;
+        left -= span.bytes;
+    }
+    return true;
+}
+
+}  // namespace orrery::emu

@@ -1,0 +1,40 @@
+// What the firmware writes to its trace port, record by record, into host memory (ORR_R_SINK).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <orrery/hw/trace_sink.h>
+
+#include "emulator/memory/host_memory.h"
+#include "emulator/time/event_queue.h"
+
+namespace orrery::emu {
+
+// Card thread only. It takes no model time, and no plan of faults counts what it writes.
+class TraceSink {
+  public:
+    static constexpr std::uint32_t kLargest = 64u << 20, kSmallest = 4096;
+
+    explicit TraceSink(HostMemory& host) : host_(host) {}
+
+    // bytes 0: off. ORR_FAULT_*; but for _NONE it is off.
+    std::uint32_t set(std::uint64_t base, std::uint32_t bytes, std::uint64_t types);
+    bool on() const { return words_ != 0; }
+    void word(std::uint64_t word, ModelTime now);
+    // The core that was writing a record will not end it.
+    void drop_part() { have_ = 0; }
+
+  private:
+    void put();
+    bool store(std::uint64_t address, const std::uint64_t* words, std::uint64_t count);
+
+    HostMemory& host_;
+    std::uint64_t base_ = 0, types_ = 0;
+    std::uint64_t words_ = 0;  // of the ring
+    std::uint64_t head_ = 0;
+    std::array<std::uint64_t, ORR_SINK_MARGIN> record_{};
+    std::uint32_t have_ = 0, want_ = 0;
+};
+
+}  // namespace orrery::emu

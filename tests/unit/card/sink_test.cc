@@ -1,0 +1,156 @@
+// The trace sink: what the firmware writes to its trace port is in host memory, and nothing else changes.
+#include <gtest/gtest.h>
+
+#include <orrery/hw/trace_sink.h>
+
+#include <vector>
+
+#include "tests/unit/card/card_rig.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint64_t kSink = kRamBase + (8 << 20), kRing = kSink + sizeof(orr_trace_sink);
+constexpr std::uint32_t kBytes = 4096;
+
+// A record of this type with so many words.
+std::vector<script_op> record(std::uint64_t type, std::uint64_t words, std::uint64_t first = 100) {
+    std::vector<script_op> ops = {CardRig::write(SOC_TRACE, type | words << 8 | 0xabcdull << 16)};
+    for (std::uint64_t n = 0; n < words; ++n)
+        ops.push_back(CardRig::write(SOC_TRACE + 8 * (n % 2), first + n));
+    return ops;
+}
+
+class Sink : public testing::Test {
+  protected:
+    void SetUp() override { rig_.boot_script(); }
+    std::uint32_t set(std::uint64_t base, std::uint32_t bytes, std::uint64_t types = ~0ull) {
+        const std::uint32_t done = rig_.read32(ORR_R_SINK_DONE);
+        rig_.write64(ORR_R_SINK_BASE, base);
+        rig_.write64(ORR_R_SINK_TYPES, types);
+        rig_.write32(ORR_R_SINK_BYTES, bytes);
+        rig_.settle();
+        EXPECT_EQ(rig_.read32(ORR_R_SINK_DONE), done + 1);
+        return rig_.read32(ORR_R_SINK_FAULT);
+    }
+    std::uint64_t head() { return rig_.word(kSink); }
+    std::uint64_t word(std::uint64_t n) { return rig_.word(kRing + 8 * (n % (kBytes / 8))); }
+    CardRig rig_;
+};
+
+TEST_F(Sink, HasEachRecordWithItsTime) {
+    EXPECT_EQ(rig_.read32(ORR_R_SINK), 64u << 20);
+    ASSERT_EQ(set(kSink, kBytes), ORR_FAULT_NONE);
+    auto ops = record(9, 4);
+    ops.insert(ops.begin(), CardRig::read(SOC_TIME));
+    ops.push_back(CardRig::read(SOC_TIME));
+    const auto ran = rig_.run(ops);
+    rig_.run(record(10, 0));
+    ASSERT_EQ(head(), 6u + 2u);
+    EXPECT_GT(word(0), ran.front().result);
+    EXPECT_LT(word(0), ran.back().result);
+    EXPECT_EQ(word(1), 9u | 4u << 8 | 0xabcdull << 16);
+    for (std::uint64_t n = 0; n < 4; ++n)
+        EXPECT_EQ(word(2 + n), 100 + n);
+    EXPECT_GT(word(6), word(0));
+    EXPECT_EQ(word(7), 10u | 0xabcdull << 16);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+TEST_F(Sink, HasNoOthersThanThoseThatAreAskedFor) {
+    ASSERT_EQ(set(kSink, kBytes, 1ull << 9 | 1ull << 63), ORR_FAULT_NONE);
+    rig_.run(record(8, 2));
+    rig_.run(record(9, 1));
+    rig_.run(record(63, 1));
+    rig_.run(record(64, 1));
+    rig_.run(record(0x80 | 9, 1));
+    ASSERT_EQ(head(), 6u);
+    EXPECT_EQ(word(1) & 0xff, 9u);
+    EXPECT_EQ(word(4) & 0xff, 63u);
+}
+
+TEST_F(Sink, SaysOnlyOfWholeRecordsThatTheyAreThere) {
+    ASSERT_EQ(set(kSink, kBytes), ORR_FAULT_NONE);
+    auto ops = record(9, 4);
+    ops.pop_back();
+    rig_.run(ops);
+    EXPECT_EQ(head(), 0u);
+    rig_.run({CardRig::write(SOC_TRACE, 103)});
+    EXPECT_EQ(head(), 6u);
+}
+
+TEST_F(Sink, WritesOverWhatIsOld) {
+    ASSERT_EQ(set(kSink, kBytes), ORR_FAULT_NONE);
+    constexpr std::uint64_t kRecords = 200,
+                            kSize = 5;  // more than there is room for, and they do not fit evenly
+    for (std::uint64_t n = 0; n < kRecords; ++n)
+        rig_.run(record(9, kSize - 2, 1'000 * n));
+    ASSERT_EQ(head(), kRecords * kSize);
+    for (std::uint64_t n = kRecords - 100; n < kRecords; ++n)
+        EXPECT_EQ(word(n * kSize + 2), 1'000 * n);
+    EXPECT_EQ(rig_.word(kRing + kBytes), 0u) << "not behind the ring";
+}
+
+TEST_F(Sink, IsOffAtFirstAndWhenItIsSwitchedOff) {
+    rig_.run(record(9, 1));
+    EXPECT_EQ(head(), 0u);
+    ASSERT_EQ(set(kSink, kBytes), ORR_FAULT_NONE);
+    ASSERT_EQ(set(kSink, 0), ORR_FAULT_NONE);
+    rig_.run(record(9, 1));
+    EXPECT_EQ(head(), 0u);
+    ASSERT_EQ(set(kSink, kBytes), ORR_FAULT_NONE);
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    rig_.settle();
+    EXPECT_EQ(rig_.read32(ORR_R_SINK_DONE), 0u);
+    rig_.boot_script();
+    rig_.run(record(9, 1));
+    EXPECT_EQ(head(), 0u);
+}
+
+TEST_F(Sink, RefusesWhatItCannotBe) {
+    EXPECT_EQ(set(kSink + 8, kBytes), ORR_FAULT_MISALIGNED);
+    for (const std::uint32_t bytes : {1u, 2048u, 4097u, 12288u, 128u << 20, 0xffffffffu})
+        EXPECT_EQ(set(kSink, bytes), ORR_FAULT_PAGE_RANGE) << bytes;
+    rig_.run(record(9, 1));
+    EXPECT_EQ(head(), 0u);
+}
+
+TEST_F(Sink, LosesWhatHasNoMemory) {
+    ASSERT_EQ(set(kRamBase + kRamBytes - 64, kBytes), ORR_FAULT_NONE);  // the ring is behind the end
+    rig_.run(record(9, 1));
+    ASSERT_EQ(set(~0ull << 6, kBytes), ORR_FAULT_NONE);  // and wraps
+    rig_.run(record(9, 1));
+    EXPECT_EQ(rig_.word(kRamBase + kRamBytes - 64), 0u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
+// The same work on a card whose sink is on and on one whose is off.
+TEST(SinkTime, IsTheSameWithAndWithout) {
+    const auto times = [](bool on) {
+        CardRig rig;
+        rig.boot_script();
+        rig.write64(ORR_R_SINK_BASE, kSink);
+        rig.write64(ORR_R_SINK_TYPES, ~0ull);
+        rig.write32(ORR_R_SINK_BYTES, on ? kBytes : 0);
+        rig.settle();
+        std::vector<std::uint64_t> all;
+        for (int round = 0; round < 20; ++round) {
+            std::vector<script_op> ops = {CardRig::read(SOC_TIME)};
+            for (const auto& op : record(9, 4))
+                ops.push_back(op);
+            ops.push_back(CardRig::read(SOC_TIME));
+            for (const auto& op : record(8, 2))
+                ops.push_back(op);
+            ops.push_back(CardRig::read(SOC_TIME));
+            for (const auto& op : rig.run(ops))
+                all.push_back(op.result);
+        }
+        all.push_back(rig.counter(ORR_CTR_CORE_STALL_PS));
+        EXPECT_EQ(rig.word(kSink) != 0, on);
+        return all;
+    };
+    EXPECT_EQ(times(true), times(false));
+}
+
+}  // namespace
+}  // namespace orrery::emu
