@@ -8,6 +8,8 @@
  *   orr_file.lock        mutex     a file's doorbell page and slots
  *   orr_routes_lock      mutex     orr_route.c: the map of the links, and routes on the cards
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
+ *   orr_work.lock        mutex     a file's place among the records of work
+ *   orr_sink.lock        mutex     registers of the trace sink, and who wants it on
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card
  *   orr_device.fabric.lock mutex   orr_foreign.c, orr_fabric.c: what is shared with other machines
@@ -76,6 +78,7 @@
 #include "orr_multicast.h"
 #include "orr_restart.h"
 #include "orr_sem.h"
+#include "orr_work.h"
 
 #define ORR_DRIVER_NAME "orrery"
 
@@ -136,6 +139,8 @@ struct orr_info {
 	u32 barriers;
 	/** @multicasts: ORR_R_MULTICAST; 0: it knows none */
 	u32 multicasts;
+	/** @sink_bytes: of the largest ring of its trace sink; 0: it has none */
+	u32 sink_bytes;
 	/** @platform: what the card knows of what is around it, ORR_PLATFORM_* */
 	u32 platform;
 	/** @host_atomics: kernels may use atomics on host memory */
@@ -409,6 +414,8 @@ struct orr_device {
 	struct orr_barriers barriers;
 	/** @multicasts: to other cards */
 	struct orr_multicasts multicasts;
+	/** @sink: its trace sink */
+	struct orr_sink sink;
 	/** @link_resets: likewise those that reset a link */
 	u32 link_resets[ORR_LINK_MAX_PORTS];
 	/** @grant_lock: guards the grant registers, @grants and @grant_commands */

@@ -132,6 +132,9 @@ static int orr_device_init(struct orr_device *odev)
 	if (ret)
 		return ret;
 	orr_multicasts_init(odev);
+	ret = drmm_mutex_init(&odev->drm, &odev->sink.lock);
+	if (ret)
+		return ret;
 	ret = orr_barriers_init(odev);
 	if (ret)
 		return ret;

@@ -12,6 +12,8 @@
 
 #include <orrery/hw/doorbell.h>
 
+#include "orr_work.h"
+
 struct orr_device;
 struct orr_queue;
 struct orr_vm;
@@ -42,6 +44,8 @@ struct orr_file {
 	u64 vector_ps;
 	/** @copy_ps: likewise of the copy engines */
 	u64 copy_ps;
+	/** @work: what it has of the records of work */
+	struct orr_work work;
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;
 	/**

@@ -196,6 +196,8 @@ int orr_hw_identify(struct orr_device *odev)
 		info->barriers = orr_hw_constant32(odev, ORR_R_BARRIER, &ones);
 	if ((info->hw_version & 0xffff) >= 5)
 		info->multicasts = orr_hw_constant32(odev, ORR_R_MULTICAST, &ones);
+	if ((info->hw_version & 0xffff) >= 6)
+		info->sink_bytes = orr_hw_constant32(odev, ORR_R_SINK, &ones);
 	orr_hw_read_text(odev, ORR_R_VECTOR_ISA, info->vector_isa, ORR_ISA_BYTES, &ones);
 	orr_text_sanitise(info->vector_isa);
 	orr_hw_read_text(odev, ORR_R_SKU_NAME, info->sku_name, sizeof(info->sku_name) - 1, &ones);

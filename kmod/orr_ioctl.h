@@ -46,6 +46,9 @@ int orr_queue_fence_ioctl(struct drm_device *drm, void *data, struct drm_file *d
 int orr_multicast_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 
+/* orr_work.c */
+int orr_work_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
+
 /* orr_fabric.c */
 int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);

@@ -253,6 +253,7 @@ static int orr_queue_start(struct orr_queue *queue, const struct drm_orr_queue_c
 	}
 	if (!ret) {
 		queue->generation = reply[0];
+		orr_work_queue_begins(queue);
 		orr_name_send(odev, ORR_NAME_QUEUE, queue->number, queue->name);
 	}
 	orr_exit(odev, idx);
@@ -310,6 +311,7 @@ int orr_queue_create(struct orr_file *file, struct orr_vm *vm, u32 user_number,
 	queue->waiters[false] = RB_ROOT_CACHED;
 	queue->waiters[true] = RB_ROOT_CACHED;
 	queue->armed_index = ORR_QUEUE_NOT_ARMED;
+	queue->work_from = U64_MAX;
 	queue->odev = odev;
 	queue->file = file;
 	queue->user_number = user_number;

@@ -71,6 +71,8 @@ struct orr_queue {
 	char name[ORR_QUEUE_NAME_BYTES];
 	/** @number: the firmware's number */
 	u32 number;
+	/** @work_from: records of work before this are of another queue; orr_device.queue_lock */
+	u64 work_from;
 	/** @ring_va: struct orr_ring */
 	u64 ring_va;
 	/** @entries: of the ring, a power of two */

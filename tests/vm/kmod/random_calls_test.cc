@@ -100,7 +100,7 @@ class RandomCaller {
         return all;
     }
     void step() {
-        switch (below(17)) {
+        switch (below(18)) {
             case 0: {
                 drm_orr_bo_create args{};
                 args.size = often() ? (1 + below(16)) * 4096 : noise64();
@@ -230,6 +230,18 @@ class RandomCaller {
             case 15:
                 multicast();
                 break;
+            case 16: {
+                std::array<drm_orr_work_record, 8> records{};
+                drm_orr_work_read args{};
+                if (often()) {
+                    args.records =
+                        below(16) != 0 ? reinterpret_cast<std::uintptr_t>(records.data()) : below(4096);
+                    args.count = static_cast<std::uint32_t>(below(records.size() + 1));
+                }
+                args.flags = often() ? static_cast<std::uint32_t>(below(3)) : noise();
+                ask("work_read", DRM_IOCTL_ORR_WORK_READ, &args);
+                break;
+            }
             default: {
                 std::array<std::uint32_t, 64> words{};
                 for (std::uint32_t& word : words)

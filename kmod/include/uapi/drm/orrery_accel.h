@@ -50,6 +50,7 @@ extern "C" {
 #define DRM_ORR_FABRIC_REVOKE 0x16
 #define DRM_ORR_BARRIER_CREATE 0x17
 #define DRM_ORR_MULTICAST_CREATE 0x18
+#define DRM_ORR_WORK_READ 0x19
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -107,6 +108,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_MULTICAST_READS (1u << 8)
 /* QUERY_COUNTERS tells all of one moment of model time. A driver before 1.10 does not say. */
 #define ORR_FEATURE_SNAPSHOTS (1u << 9)
+/* The card says when it began and ended work (WORK_READ). A driver before 1.10 does not say. */
+#define ORR_FEATURE_WORK (1u << 10)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -504,6 +507,44 @@ struct drm_orr_multicast_create {
 	__u32 pad; /* 0 */
 };
 
+#define ORR_WORK_START (1u << 0) /* in: records are wanted, from now on */
+#define ORR_WORK_STOP (1u << 1) /* in: and no more; without START before it nothing happens */
+#define ORR_WORK_LOST (1u << 2) /* out: read too late: some are lost, behind those that are given */
+#define ORR_WORK_MORE (1u << 3) /* out: there are more */
+
+/* Kinds of records. */
+#define ORR_WORK_JOB 1u /* a packet has ended on its engine; one that was preempted has one for each part */
+#define ORR_WORK_WAIT 2u /* a WAIT begins to wait */
+#define ORR_WORK_WAKE 3u /* the WAIT for which the queue has waited is over */
+
+struct drm_orr_work_record {
+	__u64 time_ps; /* when the firmware said so; all times are model time of the card */
+	__u64 index; /* of the packet in its ring; 0 of WAKE */
+	__u64 start_ps; /* of JOB: when the engine began, as the next two; else 0 */
+	__u64 end_ps;
+	__u64 used_ps; /* engine time, summed over vector cores */
+	__u32 queue; /* firmware_number of QUEUE_CREATE */
+	__u16 kind; /* ORR_WORK_* */
+	__u16 status; /* JOB: ORR_DONE_* of orrery/hw/engine.h; WAKE: ORR_WAKE_* of orrery/fw/trace.h */
+};
+
+/*
+ * What the card has done for this file's queues since the last call, in the order in which it did
+ * it (1.10; hardware 2.6). Records of a queue are to be read before it is destroyed. The card keeps
+ * the last 43,000 or so, of all processes together, and waits for nobody. Its model time is the same
+ * with and without.
+ *
+ * With a flag: records and count 0, nothing is read. -EOPNOTSUPP: the card has no trace sink;
+ * -EINVAL: no START before, or flags that are not known or do not go together; -ENOMEM: also no 2 MiB
+ * in one piece for the card; -EIO: the card refuses it; -EFAULT; -EBUSY: a debugger holds a card;
+ * -ENODEV: it is lost.
+ */
+struct drm_orr_work_read {
+	__u64 records; /* in: user pointer to struct drm_orr_work_record[count] */
+	__u32 count; /* in: room; out: how many there are now */
+	__u32 flags; /* in: 0, ORR_WORK_START or _STOP; out: ORR_WORK_LOST, ORR_WORK_MORE */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -542,6 +583,7 @@ struct drm_orr_multicast_create {
 	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_BARRIER_CREATE, struct drm_orr_barrier_create)
 #define DRM_IOCTL_ORR_MULTICAST_CREATE \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_MULTICAST_CREATE, struct drm_orr_multicast_create)
+#define DRM_IOCTL_ORR_WORK_READ DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_WORK_READ, struct drm_orr_work_read)
 
 #if defined(__cplusplus)
 }

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Records of work: when the card began and ended what a process's queues had for it.
+ *
+ * While a file wants records the card's trace sink is on, which costs the card nothing and changes
+ * nothing there. All files read one ring, each at its own place, and each is given what is about its
+ * own queues. The card waits for nobody: who reads too late is told that records are lost.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <drm/orrery_accel.h>
+
+#include <orrery/fw/trace.h>
+#include <orrery/hw/trace_sink.h>
+
+#include "orr_bo.h"
+#include "orr_device.h"
+#include "orr_file.h"
+#include "orr_ioctl.h"
+#include "orr_queue.h"
+#include "orr_work.h"
+
+static_assert(sizeof(struct drm_orr_work_record) == 48);
+static_assert(sizeof(struct drm_orr_work_read) == 16);
+
+#define ORR_SINK_BYTES (2u << 20)
+#define ORR_SINK_RING (ORR_SINK_BYTES / sizeof(u64))
+#define ORR_SINK_TYPES \
+	(BIT_ULL(ORR_TRACE_END_JOB) | BIT_ULL(ORR_TRACE_WAIT) | BIT_ULL(ORR_TRACE_WAKE))
+#define ORR_SINK_TIMEOUT_US (5 * USEC_PER_SEC)
+
+/* Records that are gathered at once, and words that are looked at for them. */
+#define ORR_WORK_BATCH 64u
+#define ORR_WORK_LOOK 16384u
+
+/* Of a record that is of interest; others are not looked at beyond their header. */
+#define ORR_WORK_WORDS 6u
+
+/* Inside orr_enter(). */
+static int orr_sink_command(struct orr_device *odev, u32 bytes)
+{
+	struct orr_sink *sink = &odev->sink;
+	int ret;
+
+	lockdep_assert_held(&sink->lock);
+	orr_write64(odev, ORR_R_SINK_BASE, sink->dma);
+	orr_write64(odev, ORR_R_SINK_TYPES, ORR_SINK_TYPES);
+	orr_write32(odev, ORR_R_SINK_BYTES, bytes);
+	ret = orr_await_or_lose(odev, ORR_R_SINK_DONE, ++sink->commands, ORR_SINK_TIMEOUT_US, 0,
+				"it does not switch its trace sink");
+	if (ret)
+		return ret;
+	return orr_read32(odev, ORR_R_SINK_FAULT) == ORR_FAULT_NONE ? 0 : -EIO;
+}
+
+static u64 *orr_sink_ring(const struct orr_sink *sink)
+{
+	return (u64 *)(sink->memory + 1);
+}
+
+/* Words of whole records so far, of all times. Inside orr_enter(). */
+static u64 orr_sink_head(const struct orr_sink *sink)
+{
+	u64 head = READ_ONCE(sink->memory->head);
+
+	dma_rmb();
+	return sink->before + head;
+}
+
+/* Inside orr_enter(). */
+static int orr_sink_get(struct orr_device *odev)
+{
+	struct orr_sink *sink = &odev->sink;
+	int ret;
+
+	lockdep_assert_held(&sink->lock);
+	if (!sink->memory) {
+		/* Freed when the driver is unbound, after the card has been put to rest. */
+		sink->memory = dmam_alloc_coherent(&odev->pdev->dev,
+						   sizeof(*sink->memory) + ORR_SINK_BYTES,
+						   &sink->dma, GFP_KERNEL | __GFP_NOWARN);
+		if (!sink->memory)
+			return -ENOMEM;
+	}
+	if (!sink->users) {
+		sink->before += READ_ONCE(sink->memory->head);
+		WRITE_ONCE(sink->memory->head, 0);
+		ret = orr_sink_command(odev, ORR_SINK_BYTES);
+		if (ret)
+			return ret;
+	}
+	sink->users++;
+	return 0;
+}
+
+static void orr_sink_put(struct orr_device *odev)
+{
+	struct orr_sink *sink = &odev->sink;
+	int idx;
+
+	guard(mutex)(&sink->lock);
+	if (--sink->users || orr_enter(odev, &idx))
+		return;
+	orr_sink_command(odev, 0);
+	orr_exit(odev, idx);
+}
+
+static int orr_work_start(struct orr_file *file)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_work *work = &file->work;
+	int idx, ret;
+
+	lockdep_assert_held(&work->lock);
+	if (work->wanted)
+		return 0;
+	if (odev->info.sink_bytes < ORR_SINK_BYTES)
+		return -EOPNOTSUPP;
+	guard(mutex)(&odev->sink.lock);
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_sink_get(odev);
+	if (!ret) {
+		work->wanted = true;
+		work->next = orr_sink_head(&odev->sink);
+	}
+	orr_exit(odev, idx);
+	return ret;
+}
+
+static void orr_work_stop(struct orr_file *file)
+{
+	lockdep_assert_held(&file->work.lock);
+	if (!file->work.wanted)
+		return;
+	file->work.wanted = false;
+	orr_sink_put(file->odev);
+}
+
+/* Whether the queue of this number is the file's, and was when the word at @position was written. */
+static bool orr_work_owns(struct orr_file *file, u32 number, u64 position)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_queue *queue;
+
+	if (number >= ORR_FW_QUEUES)
+		return false;
+	guard(spinlock_irqsave)(&odev->queue_lock);
+	queue = odev->queues[number];
+	return queue && queue->file == file && position >= queue->work_from;
+}
+
+/* Return: whether it is one for user space, which is told no addresses of the card's. */
+static bool orr_work_make(struct orr_file *file, u64 position, const u64 *words,
+			  struct drm_orr_work_record *record)
+{
+	u64 header = words[1];
+	u32 b = ORR_TRACE_B(header);
+
+	*record = (struct drm_orr_work_record){
+		.time_ps = words[0],
+		.queue = ORR_TRACE_A(header),
+	};
+	switch (ORR_TRACE_TYPE(header)) {
+	case ORR_TRACE_END_JOB:
+		record->kind = ORR_WORK_JOB;
+		record->status = b >> 16;
+		record->index = words[2];
+		record->start_ps = words[3];
+		record->end_ps = words[4];
+		record->used_ps = words[5];
+		break;
+	case ORR_TRACE_WAIT:
+		record->kind = ORR_WORK_WAIT;
+		record->index = words[5];
+		break;
+	case ORR_TRACE_WAKE:
+		record->kind = ORR_WORK_WAKE;
+		record->status = b;
+		break;
+	default:
+		return false;
+	}
+	return orr_work_owns(file, record->queue, position);
+}
+
+/**
+ * orr_work_gather - take the next records of a file
+ * @file: the file
+ * @records: filled
+ * @room: for so many
+ * @flags: ORR_WORK_LOST and ORR_WORK_MORE are added
+ *
+ * Inside orr_enter(). Return: how many.
+ */
+static u32 orr_work_gather(struct orr_file *file, struct drm_orr_work_record *records, u32 room,
+			   u32 *flags)
+{
+	const struct orr_sink *sink = &file->odev->sink;
+	struct orr_work *work = &file->work;
+	u64 end = orr_sink_head(sink), from = work->next;
+	const u64 *ring = orr_sink_ring(sink);
+	u32 count = 0;
+
+	lockdep_assert_held(&work->lock);
+	while (work->next < end && count < room && work->next - from < ORR_WORK_LOOK) {
+		u64 words[ORR_WORK_WORDS] = {}, position = work->next;
+		u32 size, i;
+
+		for (i = 0; i < ARRAY_SIZE(words); i++)
+			words[i] = READ_ONCE(ring[(position - sink->before + i) % ORR_SINK_RING]);
+		/* The card may have been writing there, or nothing that makes sense. */
+		size = ORR_SINK_WORDS(words[1]);
+		dma_rmb();
+		if (orr_sink_head(sink) + ORR_SINK_MARGIN - position > ORR_SINK_RING ||
+		    size > end - position) {
+			*flags |= ORR_WORK_LOST;
+			work->next = end;
+			break;
+		}
+		work->next += size;
+		if (size >= ORR_SINK_WORDS(0) + 2 &&
+		    orr_work_make(file, position, words, &records[count]))
+			count++;
+	}
+	if (work->next < end)
+		*flags |= ORR_WORK_MORE;
+	return count;
+}
+
+static int orr_work_read(struct orr_file *file, struct drm_orr_work_record *records, u32 room,
+			 u32 *flags)
+{
+	int idx, ret;
+
+	guard(mutex)(&file->work.lock);
+	if (!file->work.wanted)
+		return -EINVAL;
+	ret = orr_enter(file->odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_work_gather(file, records, room, flags);
+	orr_exit(file->odev, idx);
+	return ret;
+}
+
+static int orr_work_switch(struct orr_file *file, bool on)
+{
+	guard(mutex)(&file->work.lock);
+	if (on)
+		return orr_work_start(file);
+	orr_work_stop(file);
+	return 0;
+}
+
+/**
+ * orr_work_read_ioctl - DRM_IOCTL_ORR_WORK_READ
+ * @drm: the card
+ * @data: struct drm_orr_work_read
+ * @drm_file: who asks
+ *
+ * Return: 0 or a negative error, see the uAPI.
+ */
+int orr_work_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_work_read *args = data;
+	struct drm_orr_work_record __user *to = u64_to_user_ptr(args->records);
+	u32 room = args->count, flags = args->flags, out = 0;
+	int ret;
+
+	if (flags & ~(ORR_WORK_START | ORR_WORK_STOP) || hweight32(flags) > 1)
+		return -EINVAL;
+	if (flags) {
+		if (args->count || args->records)
+			return -EINVAL;
+		return orr_work_switch(file, flags == ORR_WORK_START);
+	}
+	args->count = 0;
+
+	struct drm_orr_work_record *batch __free(kfree) =
+		kmalloc_array(ORR_WORK_BATCH, sizeof(*batch), GFP_KERNEL);
+
+	if (!batch)
+		return -ENOMEM;
+	do {
+		out &= ~ORR_WORK_MORE;
+		ret = orr_work_read(file, batch, min(room, ORR_WORK_BATCH), &out);
+		if (ret < 0)
+			return ret;
+		if (copy_to_user(to + args->count, batch, ret * sizeof(*batch)))
+			return -EFAULT;
+		args->count += ret;
+		room -= ret;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	} while (room && out & ORR_WORK_MORE);
+	args->flags = out;
+	return 0;
+}
+
+/**
+ * orr_work_queue_begins - what the card has said so far is not about this queue
+ * @queue: it has just got its number from the firmware; the caller is inside orr_enter()
+ */
+void orr_work_queue_begins(struct orr_queue *queue)
+{
+	struct orr_sink *sink = &queue->odev->sink;
+
+	guard(mutex)(&sink->lock);
+	scoped_guard(spinlock_irqsave, &queue->odev->queue_lock)
+		queue->work_from = sink->memory ? orr_sink_head(sink) : 0;
+}
+
+/**
+ * orr_work_file_init - a file is made
+ * @file: the file
+ */
+void orr_work_file_init(struct orr_file *file)
+{
+	mutex_init(&file->work.lock);
+}
+
+/**
+ * orr_work_file_close - it goes
+ * @file: the file
+ */
+void orr_work_file_close(struct orr_file *file)
+{
+	scoped_guard(mutex, &file->work.lock)
+		orr_work_stop(file);
+	mutex_destroy(&file->work.lock);
+}

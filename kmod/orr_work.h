@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the card did for a process, and when: records of the card's trace sink. */
+#ifndef _ORR_WORK_H_
+#define _ORR_WORK_H_
+
+#include <linux/mutex.h>
+#include <linux/types.h>
+
+struct orr_device;
+struct orr_file;
+struct orr_queue;
+struct orr_trace_sink;
+
+/**
+ * struct orr_sink - the card's trace sink
+ */
+struct orr_sink {
+	/** @lock: guards what follows, and the sink's registers */
+	struct mutex lock;
+	/** @users: files that want records */
+	unsigned int users;
+	/** @commands: written since the card's reset */
+	u32 commands;
+	/**
+	 * @memory: where the card writes while there are @users; made for the first of them, then it
+	 * stays. Read inside orr_enter()
+	 */
+	struct orr_trace_sink *memory;
+	/** @dma: its bus address */
+	dma_addr_t dma;
+	/** @before: words that the card wrote before it was switched on last */
+	u64 before;
+};
+
+/**
+ * struct orr_work - what a file has of that
+ */
+struct orr_work {
+	/** @lock: guards what follows */
+	struct mutex lock;
+	/** @wanted: it is a user of the sink */
+	bool wanted;
+	/** @next: the first word that it has not seen, counted over all times the sink was on */
+	u64 next;
+};
+
+void orr_work_file_init(struct orr_file *file);
+void orr_work_file_close(struct orr_file *file);
+void orr_work_queue_begins(struct orr_queue *queue);
+
+#endif /* _ORR_WORK_H_ */

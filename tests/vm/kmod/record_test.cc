@@ -1,0 +1,186 @@
+// Records of work: a process is told what the card did for it, when, and nothing of others.
+#include <gtest/gtest.h>
+#include <orrery/hw/engine.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "tests/vm/kmod/place.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+int switch_work(int fd, std::uint32_t flags) {
+    drm_orr_work_read read{};
+    read.flags = flags;
+    return call(fd, DRM_IOCTL_ORR_WORK_READ, &read);
+}
+
+// All that there is, so many at a time.
+std::vector<drm_orr_work_record> records(int fd, std::uint32_t room = 100) {
+    std::vector<drm_orr_work_record> all, some(room);
+    drm_orr_work_read read{};
+    do {
+        read = {};
+        read.records = reinterpret_cast<std::uintptr_t>(some.data());
+        read.count = room;
+        EXPECT_EQ(call(fd, DRM_IOCTL_ORR_WORK_READ, &read), 0);
+        EXPECT_EQ(read.flags & ~(ORR_WORK_LOST | ORR_WORK_MORE), 0u);
+        EXPECT_LE(read.count, room);
+        all.insert(all.end(), some.begin(), some.begin() + read.count);
+    } while ((read.flags & ORR_WORK_MORE) != 0);
+    return all;
+}
+
+TEST(Records, AreOfEachPacketThatRanOnAnEngine) {
+    Place place(0);
+    place.make_memory(1 << 20);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    constexpr unsigned kFills = 10;
+    for (unsigned n = 0; n < kFills; ++n)
+        ASSERT_EQ(place.queue->run(std::vector{fill(kVa, 4096, n), nop()}), 0);
+    const auto all = records(place.fd(), 3);
+    ASSERT_EQ(all.size(), kFills);
+    for (unsigned n = 0; n < kFills; ++n) {
+        EXPECT_EQ(all[n].kind, ORR_WORK_JOB);
+        EXPECT_EQ(all[n].status, ORR_DONE_OK);
+        EXPECT_EQ(all[n].index, 2 * n);
+        EXPECT_EQ(all[n].queue, place.queue->args().firmware_number);
+        EXPECT_LT(all[n].start_ps, all[n].end_ps);
+        EXPECT_LE(all[n].end_ps, all[n].time_ps);
+        EXPECT_GT(all[n].used_ps, 0u);
+        if (n > 0) EXPECT_GE(all[n].start_ps, all[n - 1].end_ps);
+    }
+    EXPECT_TRUE(records(place.fd()).empty()) << "each once";
+}
+
+TEST(Records, AreOfWaits) {
+    Place place(0);
+    place.make_memory();
+    Queue other(place.fd(), place.vm, kRingVa + 0x100000);
+    ASSERT_EQ(other.error(), 0);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    const std::uint64_t end = place.queue->submit(wait_for(kVa, 1));
+    std::vector<drm_orr_work_record> all;
+    while (all.empty())  // until the card has come to it
+        all = records(place.fd());
+    ASSERT_EQ(other.run(std::vector{fill(kVa + 1024, 1024, 7), signal(kVa, 1)}), 0);
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(wait(place.fd(), place.queue->number(), end, kLong, out), 0);
+    const auto rest = records(place.fd());
+    all.insert(all.end(), rest.begin(), rest.end());
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[0].kind, ORR_WORK_WAIT);
+    EXPECT_EQ(all[0].queue, place.queue->args().firmware_number);
+    EXPECT_EQ(all[1].kind, ORR_WORK_JOB);
+    EXPECT_EQ(all[1].queue, other.args().firmware_number);
+    EXPECT_EQ(all[2].kind, ORR_WORK_WAKE);
+    EXPECT_EQ(all[2].queue, place.queue->args().firmware_number);
+    EXPECT_LT(all[0].time_ps, all[1].start_ps);
+    EXPECT_LT(all[1].end_ps, all[2].time_ps);
+}
+
+TEST(Records, AreNotOfOthers) {
+    Place one(0), two(0);
+    one.make_memory();
+    two.make_memory();
+    ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(switch_work(two.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(one.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    ASSERT_EQ(two.queue->run(std::vector{fill(kVa, 64, 1), fill(kVa, 64, 1)}), 0);
+    EXPECT_EQ(records(one.fd()).size(), 1u);
+    EXPECT_EQ(records(two.fd()).size(), 2u);
+    // Nor of a queue that had the number before.
+    ASSERT_EQ(one.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    const std::uint32_t number = one.queue->args().firmware_number;
+    one.queue.reset();
+    Queue next(two.fd(), two.vm, kRingVa + 0x100000);
+    EXPECT_EQ(next.args().firmware_number, number) << "the test needs the lowest to be given out first";
+    EXPECT_TRUE(records(two.fd()).empty());
+    EXPECT_TRUE(records(one.fd()).empty()) << "read them before the queue is destroyed";
+}
+
+TEST(Records, AreFromTheStartOn) {
+    Place place(0);
+    place.make_memory();
+    ASSERT_EQ(place.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    drm_orr_work_read read{};
+    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_WORK_READ, &read), EINVAL) << "nobody has started";
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0) << "twice is once";
+    EXPECT_TRUE(records(place.fd()).empty());
+    ASSERT_EQ(place.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    EXPECT_EQ(records(place.fd()).size(), 1u);
+    ASSERT_EQ(place.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_STOP), 0);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_STOP), 0);
+    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_WORK_READ, &read), EINVAL);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    EXPECT_TRUE(records(place.fd()).empty());
+}
+
+TEST(Records, ThatAreReadTooLateAreSaidToBeLost) {
+    Place place(0);
+    place.make_memory();
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    // 6 words each, of 262,144.
+    std::vector<orr_packet> batch(32, fill(kVa, 8, 1));
+    for (unsigned n = 0; n < 50'000 / 32; ++n)
+        ASSERT_EQ(place.queue->run(batch), 0);
+    drm_orr_work_record one{};
+    drm_orr_work_read read{};
+    read.records = reinterpret_cast<std::uintptr_t>(&one);
+    read.count = 1;
+    ASSERT_EQ(call(place.fd(), DRM_IOCTL_ORR_WORK_READ, &read), 0);
+    EXPECT_EQ(read.flags, ORR_WORK_LOST);
+    EXPECT_EQ(read.count, 0u);
+    // And then it goes on.
+    ASSERT_EQ(place.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    EXPECT_EQ(records(place.fd()).size(), 1u);
+}
+
+TEST(Records, AreAskedForProperly) {
+    Place place(0);
+    drm_orr_work_record one{};
+    const auto asked = [&](std::uint32_t flags, std::uint32_t count, void* to) {
+        drm_orr_work_read read{};
+        read.records = reinterpret_cast<std::uintptr_t>(to);
+        read.count = count;
+        read.flags = flags;
+        return call(place.fd(), DRM_IOCTL_ORR_WORK_READ, &read);
+    };
+    for (const std::uint32_t flags : {ORR_WORK_LOST, ORR_WORK_MORE, 1u << 9, ORR_WORK_START | ORR_WORK_STOP})
+        EXPECT_EQ(asked(flags, 0, nullptr), EINVAL) << flags;
+    EXPECT_EQ(asked(ORR_WORK_START, 1, nullptr), EINVAL);
+    EXPECT_EQ(asked(ORR_WORK_START, 0, &one), EINVAL);
+    ASSERT_EQ(asked(ORR_WORK_START, 0, nullptr), 0);
+    place.make_memory();
+    ASSERT_EQ(place.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    EXPECT_EQ(asked(0, 0, nullptr), 0);
+    EXPECT_EQ(asked(0, 1, reinterpret_cast<void*>(8)), EFAULT);
+}
+
+// Processes that come and go in all ways.
+TEST(Records, OfAProcessThatIsKilledEnd) {
+    for (int round = 0; round < 3; ++round) {
+        EXPECT_EQ(killed_while_asking(20'000,
+                                      [](const auto& tell) {
+                                          Place place(0);
+                                          place.make_memory();
+                                          (void)switch_work(place.fd(), ORR_WORK_START);
+                                          tell();
+                                          while (place.queue->run(std::vector{fill(kVa, 64, 1)}) == 0)
+                                              (void)records(place.fd());
+                                      }),
+                  1000 + SIGKILL);
+    }
+    Place place(0);
+    place.make_memory();
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(place.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    EXPECT_EQ(records(place.fd()).size(), 1u);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
