@@ -15,7 +15,8 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
         if (subscription == nullptr) return null_argument("subscription");
         if (callback == nullptr) return null_argument("callback");
         ORR_TRY(wanted, read_optional(options, "orrProfOptions"));
-        ORR_TRY(known, check_flags(wanted->want, orrProfWantCalls | orrProfWantRanges, "orrProfSubscribe"));
+        ORR_TRY(known, check_flags(wanted->want, orrProfWantCalls | orrProfWantRanges | orrProfWantWork,
+                                   "orrProfSubscribe"));
         ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
         *subscription = *made;
         return {};
@@ -24,6 +25,19 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
 
 orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription) {
     return guarded([&] { return Profiler::get().unsubscribe(subscription, Profiler::kUnsubscribeLimit); });
+}
+
+orrError_t orrProfFlush() {
+    return guarded([]() -> Status {
+        Runtime* const runtime = Runtime::usable();
+        if (runtime == nullptr) return {};
+        Status first;
+        for (Context* context : runtime->contexts()) {
+            auto drained = context->work_log().drain();
+            if (!drained && first) first = std::move(drained);
+        }
+        return first;
+    });
 }
 
 orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name) {

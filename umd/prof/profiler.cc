@@ -17,8 +17,18 @@ namespace {
 
 std::atomic<std::uint64_t> g_calls{0};
 
+std::uint64_t host_time_ns() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+constexpr std::uint64_t kAll = orrProfWantCalls | orrProfWantRanges | orrProfWantWork;
+
+}  // namespace
+
 // The thread's, whose number changes in a child after fork().
-std::uint64_t thread_number() noexcept {
+std::uint64_t prof_thread() noexcept {
     thread_local pid_t process = 0;
     thread_local std::uint64_t number = 0;
     static std::atomic<pid_t> own{0};
@@ -30,16 +40,6 @@ std::uint64_t thread_number() noexcept {
     }
     return number;
 }
-
-std::uint64_t host_time_ns() noexcept {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-constexpr std::uint64_t kAll = orrProfWantCalls | orrProfWantRanges;
-
-}  // namespace
 
 ThreadMarks& thread_marks() noexcept {
     thread_local ThreadMarks marks;
@@ -150,17 +150,21 @@ std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t wa
 
 void Profiler::tell(orrProfRecord& record, std::uint32_t want) noexcept {
     const ThreadMarks& marks = thread_marks();
-    record.size = sizeof record;
     record.correlation = marks.correlation;
     record.external = marks.external;
-    record.thread = thread_number();
+    record.thread = prof_thread();
+    tell_as_it_is(record, want);
+}
+
+void Profiler::tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept {
+    record.size = sizeof record;
     record.host_ns = host_time_ns();
     for (Slot& slot : slots_)
         (void)call(slot, record, want, 0);
 }
 
 void Profiler::tell_enter(orrProfRecord& record, Told& told) noexcept {
-    record.thread = thread_number();
+    record.thread = prof_thread();
     record.host_ns = host_time_ns();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         record.data = &told.data[i];
@@ -182,7 +186,8 @@ CallReport::CallReport(std::uint32_t number, const char* name, const void* param
     if ((prof_wanted.load(std::memory_order_relaxed) & kProfNotStarted) != 0) start_tools();
     ThreadMarks& marks = thread_marks();
     around_ = marks.correlation;
-    if ((prof_wanted.load(std::memory_order_relaxed) & orrProfWantCalls) == 0) return;
+    // What the card does names its call, whether calls are told or not.
+    if ((prof_wanted.load(std::memory_order_relaxed) & (orrProfWantCalls | orrProfWantWork)) == 0) return;
     marks.correlation = g_calls.fetch_add(1, std::memory_order_relaxed) + 1;
     record_.size = sizeof record_;
     record_.kind = orrProfEnter;

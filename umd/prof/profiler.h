@@ -43,6 +43,8 @@ class Profiler {
     };
     // Fills what is the same in all records: size, external, thread, host_ns. `want`: one orrProfWant...
     void tell(orrProfRecord& record, std::uint32_t want) noexcept;
+    // The same of one that has them, but for size and host_ns.
+    void tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept;
     void tell_enter(orrProfRecord& record, Told& told) noexcept;
     void tell_leave(orrProfRecord& record, Told& told) noexcept;
 
@@ -92,5 +94,7 @@ struct ThreadMarks {
     std::uint32_t inside = 0;       // bits of the slots in whose callbacks it is
 };
 ThreadMarks& thread_marks() noexcept;
+// Its number.
+std::uint64_t prof_thread() noexcept;
 
 }  // namespace orrery::umd

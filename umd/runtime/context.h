@@ -24,6 +24,7 @@
 #include "umd/runtime/semaphore.h"
 #include "umd/runtime/shared_semaphore.h"
 #include "umd/runtime/stream.h"
+#include "umd/runtime/work_log.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {
@@ -97,6 +98,8 @@ class Context {
     SemaphorePool& semaphores() { return semaphores_; }    // in card memory
     SemaphorePool& event_slots() { return event_slots_; }  // in pinned memory
 
+    WorkLog& work_log() { return work_log_; }  // for profilers
+
     SharedSemaphores& shared_semaphores() { return shared_semaphores_; }  // in card memory, other processes'
 
     // Of a semaphore of ours at this address, as load_semaphore().
@@ -167,6 +170,7 @@ class Context {
     SemaphorePool semaphores_;
     SemaphorePool event_slots_;
     SharedSemaphores shared_semaphores_;
+    WorkLog work_log_{*this};
     mutable std::mutex mutex_;
     std::shared_ptr<Stream> null_stream_;
     std::array<std::shared_ptr<Stream>, 2> signal_streams_;     // [1]: elsewhere

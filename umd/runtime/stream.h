@@ -26,6 +26,7 @@
 #include "umd/runtime/packets.h"
 #include "umd/runtime/pinned_buffer.h"
 #include "umd/runtime/staging.h"
+#include "umd/runtime/work_log.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {
@@ -206,6 +207,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // As it was asked for last; the name may be empty.
     QueueOptions options();
 
+    WorkTrail& trail() { return trail_; }
     Staging& staging() { return staging_; }
     // The stream on another card that carries that card's events to this one, and the semaphore on this card
     // on which it does so. See event.cc.
@@ -251,6 +253,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                         std::span<Context* const> peers, std::span<const Crossing> crossings);
     void put_locked(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept;
+    void note_work(std::uint64_t index, OpNote note) noexcept;
     Error stop_locked(Error cause);  // with queue_mutex_ held
     Status publish_locked(std::uint64_t end, std::span<const FlightSignal> flight);
     void ring_locked(std::uint64_t end) noexcept;  // with queue_mutex_ held, as the next
@@ -313,6 +316,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::mutex relays_mutex_;
     std::map<int, std::shared_ptr<Relay>> relays_;  // by source card; null: could not be made
     Staging staging_;
+    WorkTrail trail_;
 
     mutable std::mutex capture_mutex_;
     std::shared_ptr<StreamCapture> capture_;
@@ -335,6 +339,8 @@ inline void Stream::put_locked(std::uint64_t index, const orr_packet& packet, Op
     const std::uint64_t slot = index & (entries_ - 1);
     notes_[slot] = note;
     store_packet(packets_[slot], packet, static_cast<std::uint32_t>(index));
+    if (prof_wants(orrProfWantWork)) [[unlikely]]
+        note_work(index, note);
 }
 
 inline void Stream::ring_locked(std::uint64_t end) noexcept {

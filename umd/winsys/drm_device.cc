@@ -417,6 +417,31 @@ class DrmDevice final : public Device {
         return std::make_unique<DrmBo>(file_, static_cast<std::uint32_t>(handle), ORR_PAGE_SIZE, 0);
     }
 
+    Status want_work(bool wanted) override {
+        drm_orr_work_read read{};
+        read.flags = wanted ? ORR_WORK_START : ORR_WORK_STOP;
+        switch (const int number = file_->ioctl(DRM_IOCTL_ORR_WORK_READ, &read)) {
+            case 0:
+                return {};
+            case EOPNOTSUPP:
+            case ENOTTY:
+                return Device::want_work(wanted);
+            default:
+                return fail_errno(number, file_->what("asking for records of its work"));
+        }
+    }
+
+    Result<WorkRead> read_work(std::span<drm_orr_work_record> records) override {
+        drm_orr_work_read read{};
+        read.records = reinterpret_cast<std::uintptr_t>(records.data());
+        read.count = static_cast<std::uint32_t>(records.size());
+        if (const int number = file_->ioctl(DRM_IOCTL_ORR_WORK_READ, &read); number != 0)
+            return fail_errno(number, file_->what("reading records of its work"));
+        return WorkRead{.count = std::min<std::size_t>(read.count, records.size()),
+                        .lost = (read.flags & ORR_WORK_LOST) != 0,
+                        .more = (read.flags & ORR_WORK_MORE) != 0};
+    }
+
     Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
                                                std::uint64_t size, bool read) override {
         if (read) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -153,6 +154,13 @@ struct MulticastMember {
     std::uint64_t offset = 0;
 };
 
+// What there was to read (DRM_IOCTL_ORR_WORK_READ).
+struct WorkRead {
+    std::size_t count = 0;
+    bool lost = false;  // read too late: some are missing behind these
+    bool more = false;
+};
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -197,6 +205,11 @@ class Device {
     // combined; it has no CPU mapping. Here: not supported, as with drivers before 1.9.
     virtual Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
                                                        std::uint64_t size, bool read);
+    // Whether records of what it does for this process are wanted. Here: not supported, as with drivers
+    // before 1.10.
+    virtual Status want_work(bool wanted);
+    // The next ones, while they are wanted; queue: QueueOptions' firmware_number().
+    virtual Result<WorkRead> read_work(std::span<drm_orr_work_record> records);
 };
 
 // Why a card did not get the memory behind a handle of another machine. node: of the card that asked.

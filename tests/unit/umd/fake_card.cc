@@ -201,7 +201,9 @@ bool FakeCard::step(Queue& queue) {
     const orr_packet packet = packets[queue.completed % queue.entries];
     EXPECT_EQ(packet.header.tag, static_cast<std::uint32_t>(queue.completed)) << "a slot with another packet";
     model_ps_ += 1000;
+    const std::uint64_t begin_ps = model_ps_;
     const bool done = execute(queue, packet, queue.completed);
+    note_work(queue, packet, done, begin_ps);
     if (queue.state.error != 0) return true;
     queue.waiting = !done;
     if (!done) return false;
@@ -210,6 +212,33 @@ bool FakeCard::step(Queue& queue) {
     ring->consumer_time_ps = model_ps_;
     atomic(&ring->consumer).store(queue.completed, std::memory_order_release);
     return true;
+}
+
+// As the driver reads it from the card's records.
+void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done, std::uint64_t begin_ps) {
+    if (!work_wanted) return;
+    drm_orr_work_record record{};
+    record.time_ps = model_ps_;
+    record.queue = queue.slot + 1;
+    const auto opcode = packet.header.opcode;
+    if (opcode == ORR_PKT_WAIT) {
+        if (done == queue.waiting) {
+            record.kind = done ? ORR_WORK_WAKE : ORR_WORK_WAIT;
+            record.index = done ? 0 : queue.completed;
+            work_records.push_back(record);
+        }
+        return;
+    }
+    const bool engine = opcode == ORR_PKT_COPY || opcode == ORR_PKT_COPIES || opcode == ORR_PKT_FILL ||
+                        opcode == ORR_PKT_REDUCE || opcode == ORR_PKT_DISPATCH;
+    if (!engine || !done) return;
+    record.kind = ORR_WORK_JOB;
+    record.index = queue.completed;
+    record.start_ps = begin_ps;
+    record.end_ps = model_ps_;
+    record.used_ps = model_ps_ - begin_ps;
+    record.status = queue.state.error == 0 ? ORR_DONE_OK : ORR_DONE_FAULT;
+    work_records.push_back(record);
 }
 
 void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail,

@@ -343,6 +343,24 @@ class FakeDevice final : public Device {
         }
         return {};
     }
+    Status want_work(bool wanted) override {
+        const std::lock_guard lock(card_.mutex());
+        if (!card_.records_work) return Device::want_work(wanted);
+        card_.work_wanted = wanted;
+        card_.work_records.clear();
+        return {};
+    }
+    Result<WorkRead> read_work(std::span<drm_orr_work_record> records) override {
+        const std::lock_guard lock(card_.mutex());
+        if (card_.lost()) return fail(orrErrorDeviceLost, "gone");
+        WorkRead read{.lost = std::exchange(card_.work_lost, false)};
+        while (read.count < records.size() && !card_.work_records.empty()) {
+            records[read.count++] = card_.work_records.front();
+            card_.work_records.pop_front();
+        }
+        read.more = !card_.work_records.empty();
+        return read;
+    }
     Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
                                                   const QueueOptions& options) override {
         if (card_.on_make_queue) card_.on_make_queue();

@@ -173,6 +173,9 @@ class FakeCard {
     bool has_barriers = false;  // in name alone: the driver has none to give, or fails with barrier_errno
     int barrier_errno = 0;
     std::vector<orr_desc_tell> told;
+    bool records_work = true, work_wanted = false;
+    bool work_lost = false;  // what is read next says so
+    std::deque<drm_orr_work_record> work_records;
     int live_pages = 0;
     std::uint32_t grants = 0;
     bool has_vm = false;
@@ -207,6 +210,7 @@ class FakeCard {
     bool step(Queue& queue);
     // false: the packet waits; state.error set: it failed.
     bool execute(Queue& queue, const orr_packet& packet, std::uint64_t index);
+    void note_work(const Queue& queue, const orr_packet& packet, bool done, std::uint64_t begin_ps);
     // The first address that faults; 0: none.
     std::uint64_t copy(std::uint64_t to, std::uint64_t from, std::uint64_t count, std::uint64_t* fault);
     FakeOutcome copy_box(const orr_packet& packet);

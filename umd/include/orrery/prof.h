@@ -33,11 +33,49 @@ typedef enum orrProfKind {
     orrProfRangeBegin = 3, /**< orrProfRangePush */
     orrProfRangeEnd = 4,   /**< orrProfRangePop */
     orrProfMarker = 5,     /**< orrProfMark */
+    orrProfWorkDone = 6,   /**< a card has done something for a stream: params is an orrProfWork */
+    orrProfWorkLost = 7,   /**< there was more of that card than could be told, before what comes next */
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
 #define orrProfWantCalls 1u  /* orrProfEnter, orrProfLeave */
 #define orrProfWantRanges 2u /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker */
+#define orrProfWantWork 4u   /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
+
+/** What a packet of a stream was. */
+typedef enum orrProfOperation {
+    orrProfOperationOther = 0,
+    orrProfOperationCopy = 1,
+    orrProfOperationFill = 2,
+    orrProfOperationKernel = 3, /**< the record's name is the kernel's */
+    orrProfOperationWait = 4,   /**< for a semaphore or an event; one that found it there is not told */
+} orrProfOperation;
+
+typedef enum orrProfOutcome {
+    orrProfOutcomeDone = 0,
+    orrProfOutcomePreempted = 1, /**< a part of it: another part follows */
+    orrProfOutcomeFailed = 2,    /**< or was aborted */
+} orrProfOutcome;
+
+/**
+ * What a card has done, and when, in its own model time, which is the same as if nobody wanted to know. It is
+ * told some milliseconds later, by a thread of the library's or one that destroys the stream or calls
+ * orrProfFlush(), in the order in which it ended. Of WorkLost only the device is set.
+ */
+typedef struct orrProfWork {
+    size_t size; /**< see ORR_INIT */
+    int device;
+    uint32_t operation;      /**< an orrProfOperation */
+    uint64_t stream;         /**< a number of the stream that no other one of the process has */
+    const char* stream_name; /**< for people; lives until the callback returns */
+    uint64_t index;          /**< of the packet in its stream; parts of one have the same */
+    uint64_t begin_ps;       /**< the engine began, or the wait */
+    uint64_t end_ps;
+    uint64_t used_ps; /**< engine time, summed over vector cores; 0 of waits */
+    /** When the library gave it to the stream, CLOCK_MONOTONIC in nanoseconds. */
+    uint64_t submitted_ns;
+    uint64_t outcome; /**< an orrProfOutcome */
+} orrProfWork;
 
 /**
  * One of these; all that it points to lives until the callback returns. Calls have numbers, and a struct of
@@ -48,17 +86,19 @@ typedef struct orrProfRecord {
     size_t size;   /**< see ORR_INIT */
     uint32_t kind; /**< an orrProfKind */
     uint32_t call; /**< of Enter and Leave: an orrProfCall_... */
-    /** Of the call, "orrMalloc", or as the program gave it to the range or marker; null: the end of a range.
+    /** Of the call, "orrMalloc", of the kernel or "copy", "fill", "wait" of work, or as the program gave it
+     * to the range or marker; null: the end of a range.
      */
     const char* name;
     /** Of Enter and Leave: its orr..._params, null if it has none. What those point to is the program's. */
     const void* params;
     /** Of Leave: what it gives back, an orrError_t, or a const char* where the call gives a text. */
     const void* result;
-    /** Of Enter and Leave: the call's number in this process, from 1. Of others: of the call around them. */
+    /** Of Enter and Leave: the call's number in this process, from 1. Of others: of the call around them, of
+     * work: the one that submitted it. 0: there is none. */
     uint64_t correlation;
     uint64_t external; /**< the thread's innermost orrProfExternalPush; 0: none */
-    uint64_t thread;   /**< as the system names it: gettid() */
+    uint64_t thread;   /**< as the system names it: gettid(); of work: that submitted it */
     uint64_t host_ns;  /**< CLOCK_MONOTONIC */
     /** Of Enter and Leave: a word of the subscriber's, 0 at first, the same one in both. Null in others. */
     uint64_t* data;
@@ -84,6 +124,13 @@ ORR_API orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProf
  * call can be made again.
  */
 ORR_API orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription);
+
+/**
+ * All that cards have done until now has been told when it returns. orrErrorNotSupported: a card, or its
+ * driver, tells nothing; others do. orrErrorTimeout: another thread's callback has kept it waiting for a
+ * second. In a callback that is told of work it does nothing.
+ */
+ORR_API orrError_t orrProfFlush(void);
 
 /** The same name gives the same one again. At most 1,024, each with a name of at most 255 bytes. */
 ORR_API orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name);

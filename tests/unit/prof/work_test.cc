@@ -1,0 +1,254 @@
+// What cards have done is told with the call that asked for it.
+#include <orrery/prof.h>
+#include <orrery/prof_calls.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+struct Done {
+    std::string name, stream;
+    orrProfRecord record;
+    orrProfWork work;
+};
+
+// Records of work come on other threads.
+class Watched {
+  public:
+    explicit Watched(std::uint64_t want = orrProfWantWork) {
+        orrProfOptions options = ORR_INIT(orrProfOptions);
+        options.want = want;
+        EXPECT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
+    }
+    ~Watched() { EXPECT_OK(orrProfUnsubscribe(subscription_)); }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+    // All there is now.
+    std::vector<Done> flushed() {
+        EXPECT_OK(orrProfFlush());
+        const std::lock_guard lock(mutex_);
+        return done_;
+    }
+    std::vector<Done> wait_for(std::size_t count) {
+        std::unique_lock lock(mutex_);
+        more_.wait(lock, [&] { return done_.size() >= count; });
+        return done_;
+    }
+    std::uint64_t last_call() {
+        const std::lock_guard lock(mutex_);
+        return last_call_;
+    }
+    int lost() {
+        const std::lock_guard lock(mutex_);
+        return lost_;
+    }
+    std::function<void()> and_then;
+
+  private:
+    static void told(void* user, const orrProfRecord* record) {
+        auto& self = *static_cast<Watched*>(user);
+        {
+            const std::lock_guard lock(self.mutex_);
+            if (record->kind == orrProfEnter) self.last_call_ = record->correlation;
+            if (record->kind == orrProfWorkLost) ++self.lost_;
+            if (record->kind != orrProfWorkDone) return;
+            const auto& work = *static_cast<const orrProfWork*>(record->params);
+            self.done_.push_back({record->name, work.stream_name, *record, work});
+        }
+        self.more_.notify_all();
+        if (self.and_then) self.and_then();
+    }
+    orrProfSubscription_t subscription_ = nullptr;
+    std::mutex mutex_;
+    std::condition_variable more_;
+    std::vector<Done> done_;
+    std::uint64_t last_call_ = 0;
+    int lost_ = 0;
+};
+
+class Work : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+        attributes.name = "main";
+        ASSERT_OK(orrStreamCreateWithAttributes(&stream_, &attributes));
+        ASSERT_OK(orrMalloc(&memory_, 4096));
+    }
+    void fill(std::size_t bytes) { ASSERT_OK(orrMemsetAsync(memory_, 1, bytes, stream_)); }
+    void copy(std::size_t bytes) {
+        ASSERT_OK(orrMemcpyAsync(memory_, at(memory_, 2048), bytes, orrMemcpyDeviceToDevice, stream_));
+    }
+    void synchronize() { ASSERT_OK(orrStreamSynchronize(stream_)); }
+
+    FakeSystem system_;
+    orrStream_t stream_ = nullptr;
+    void* memory_ = nullptr;
+};
+
+TEST_F(Work, HasItsCallItsTimesAndItsStream) {
+    Watched watched(orrProfWantWork | orrProfWantCalls);
+    ASSERT_OK(orrProfExternalPush(77));
+    copy(1024);
+    const std::uint64_t call = watched.last_call();
+    ASSERT_OK(orrProfExternalPop(nullptr));
+    fill(512);
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].name, "copy");
+    EXPECT_EQ(all[0].stream, "stream 'main' on device 0");
+    EXPECT_EQ(all[0].record.correlation, call);
+    EXPECT_EQ(all[0].record.external, 77u);
+    EXPECT_EQ(all[0].record.thread, static_cast<std::uint64_t>(::gettid()));
+    EXPECT_EQ(all[0].work.device, 0);
+    EXPECT_EQ(all[0].work.operation, static_cast<std::uint32_t>(orrProfOperationCopy));
+    EXPECT_EQ(all[0].work.outcome, static_cast<std::uint64_t>(orrProfOutcomeDone));
+    EXPECT_EQ(all[0].work.end_ps - all[0].work.begin_ps, 10'240u) << "what the card says";
+    EXPECT_GT(all[0].work.submitted_ns, 0u);
+    EXPECT_EQ(all[1].name, "fill");
+    EXPECT_GT(all[1].record.correlation, call);
+    EXPECT_EQ(all[1].record.external, 0u);
+    EXPECT_EQ(all[1].work.stream, all[0].work.stream);
+    EXPECT_GT(all[1].work.index, all[0].work.index);
+}
+
+TEST_F(Work, IsToldWithoutAFlushToo) {
+    Watched watched;
+    fill(64);
+    const auto all = watched.wait_for(1);
+    EXPECT_NE(all[0].record.correlation, 0u) << "also where calls are not told";
+}
+
+TEST_F(Work, OfAStreamIsToldBeforeTheStreamGoes) {
+    Watched watched;
+    fill(64);
+    ASSERT_OK(orrStreamDestroy(stream_));
+    EXPECT_EQ(watched.wait_for(1).size(), 1u);
+    // The next one has its number at the card, and another one here.
+    ASSERT_OK(orrStreamCreate(&stream_, 0));
+    fill(64);
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_NE(all[0].work.stream, all[1].work.stream);
+}
+
+TEST_F(Work, OfAWaitIsFromItsBeginToItsEnd) {
+    Watched watched;
+    orrSemaphore_t semaphore = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
+    fill(64);
+    FakeCard& card = system_.card();
+    while (true) {  // until the card has come to it
+        const std::lock_guard lock(card.mutex());
+        if (std::ranges::any_of(card.queues, [](const auto& queue) { return queue.waiting; })) break;
+    }
+    ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].name, "wait");
+    EXPECT_EQ(all[0].work.operation, static_cast<std::uint32_t>(orrProfOperationWait));
+    EXPECT_LT(all[0].work.begin_ps, all[0].work.end_ps);
+    EXPECT_LE(all[0].work.end_ps, all[1].work.begin_ps);
+}
+
+TEST_F(Work, IsAskedForOnlyWhileSomebodyWantsIt) {
+    FakeCard& card = system_.card();
+    const auto wanted = [&] {
+        const std::lock_guard lock(card.mutex());
+        return card.work_wanted;
+    };
+    fill(64);
+    synchronize();
+    EXPECT_FALSE(wanted());
+    {
+        Watched watched;
+        fill(64);
+        EXPECT_TRUE(wanted());
+        synchronize();
+        EXPECT_EQ(watched.flushed().size(), 1u) << "not of what was submitted before";
+    }
+    while (wanted())  // the library's thread notices
+        std::this_thread::yield();
+    Watched again;
+    fill(64);
+    synchronize();
+    EXPECT_EQ(again.flushed().size(), 1u);
+}
+
+TEST_F(Work, ThatIsLostIsSaidToBe) {
+    Watched watched;
+    fill(64);
+    synchronize();
+    {
+        FakeCard& card = system_.card();
+        const std::lock_guard lock(card.mutex());
+        card.work_lost = true;
+    }
+    (void)watched.flushed();
+    EXPECT_EQ(watched.lost(), 1);
+}
+
+TEST_F(Work, OfACardThatSaysNothingIsNotTold) {
+    system_.card().records_work = false;
+    Watched watched;
+    fill(64);
+    synchronize();
+    EXPECT_FAIL(orrProfFlush(), orrErrorNotSupported, "does not say when");
+}
+
+TEST_F(Work, CallbacksMayCallTheApi) {
+    Watched watched;
+    watched.and_then = [&] {
+        EXPECT_OK(orrProfFlush());  // does nothing
+        orrStream_t another = nullptr;
+        EXPECT_OK(orrStreamCreate(&another, 0));
+        EXPECT_OK(orrStreamDestroy(another));
+    };
+    fill(64);
+    synchronize();
+    EXPECT_EQ(watched.flushed().size(), 1u);
+}
+
+TEST_F(Work, OfManyThreadsIsAllThere) {
+    Watched watched;
+    constexpr int kThreads = 4, kFills = 500;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&] {
+            orrStream_t own = nullptr;
+            EXPECT_OK(orrStreamCreate(&own, 0));
+            for (int n = 0; n < kFills; ++n)
+                EXPECT_OK(orrMemsetAsync(memory_, 1, 8, own));
+            EXPECT_OK(orrStreamSynchronize(own));
+            EXPECT_OK(orrStreamDestroy(own));
+        });
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+    const auto all = watched.flushed();
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(kThreads * kFills));
+    std::set<std::uint64_t> calls, streams;
+    for (const Done& one : all) {
+        calls.insert(one.record.correlation);
+        streams.insert(one.work.stream);
+    }
+    EXPECT_EQ(calls.size(), all.size()) << "each has a call of its own";
+    EXPECT_EQ(streams.size(), static_cast<std::size_t>(kThreads));
+}
+
+}  // namespace
+}  // namespace orrery::umd::test

@@ -1,0 +1,207 @@
+#include "umd/runtime/work_log.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <orrery/hw/engine.h>
+
+#include "umd/runtime/clock.h"
+#include "umd/runtime/context.h"
+#include "umd/runtime/quiet_thread.h"
+
+namespace orrery::umd {
+namespace {
+
+constexpr std::size_t kBatch = 256;
+constexpr std::chrono::seconds kDrainLimit{1};
+
+// This thread tells records: what a callback calls must not wait for that.
+thread_local bool t_telling = false;
+
+orrProfOutcome outcome_of(std::uint32_t status) {
+    if (status == ORR_DONE_OK) return orrProfOutcomeDone;
+    return status == ORR_DONE_PREEMPTED ? orrProfOutcomePreempted : orrProfOutcomeFailed;
+}
+
+}  // namespace
+
+std::uint64_t WorkTrail::next_number() {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void WorkTrail::add(std::uint64_t index, orrProfOperation operation, const char* name) noexcept {
+    const ThreadMarks& marks = thread_marks();
+    const Entry entry{index,
+                      marks.correlation,
+                      marks.external,
+                      prof_thread(),
+                      static_cast<std::uint64_t>(now_ns()),
+                      operation,
+                      name};
+    const std::lock_guard lock(mutex_);
+    if (entries_.size() == kMost) entries_.pop_front();
+    try {
+        entries_.push_back(entry);
+    } catch (const std::bad_alloc&) {
+        // Nobody is told of this one.
+    }
+}
+
+bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work) {
+    const std::lock_guard lock(mutex_);
+    drm_orr_work_record whole = record;
+    if (record.kind == ORR_WORK_WAIT) {
+        wait_ = record;
+        return false;
+    }
+    if (record.kind == ORR_WORK_WAKE) {
+        if (!wait_) return false;
+        whole = *std::exchange(wait_, std::nullopt);
+        whole.start_ps = whole.time_ps;
+        whole.end_ps = record.time_ps;
+        whole.status = ORR_DONE_OK;
+    }
+    const auto entry = std::ranges::lower_bound(entries_, whole.index, {}, &Entry::index);
+    if (entry == entries_.end() || entry->index != whole.index) return false;
+    told.name = entry->name;
+    told.correlation = entry->correlation;
+    told.external = entry->external;
+    told.thread = entry->thread;
+    work.operation = entry->operation;
+    work.stream = number_;
+    work.index = whole.index;
+    work.begin_ps = whole.start_ps;
+    work.end_ps = whole.end_ps;
+    work.used_ps = whole.used_ps;
+    work.submitted_ns = entry->submitted_ns;
+    work.outcome = outcome_of(whole.status);
+    return true;
+}
+
+void WorkTrail::drop(std::uint64_t below) {
+    const std::lock_guard lock(mutex_);
+    while (!entries_.empty() && entries_.front().index < below)
+        entries_.pop_front();
+}
+
+bool WorkLog::want() noexcept {
+    if (const State now = state_.load(); now != State::kOff) return now == State::kOn;
+    const std::lock_guard lock(mutex_);
+    if (const State now = state_.load(); now != State::kOff) return now == State::kOn;
+    Status good;
+    try {
+        good = context_.winsys().want_work(true);
+        if (good && !thread_.joinable())
+            thread_ = start_quiet_thread([this](const std::stop_token& stop) { run(stop); });
+    } catch (const std::exception& error) {
+        good = fail(orrErrorSystem, "{}", error.what());
+    }
+    if (!good) refused_ = good.error();
+    state_.store(good ? State::kOn : State::kRefused);
+    wake_.notify_all();
+    return good.has_value();
+}
+
+void WorkLog::run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+        if (state_.load() != State::kOn) {
+            wake_.wait(lock, stop, [this] { return state_.load() == State::kOn; });
+            continue;
+        }
+        wake_.wait_for(lock, stop, kPause, [] { return false; });
+        lock.unlock();
+        (void)drain();
+        lock.lock();
+        if (prof_wants(orrProfWantWork)) continue;
+        // Whoever subscribes now and still finds it on has been seen by the second look.
+        state_.store(State::kOff);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (prof_wants(orrProfWantWork)) {
+            state_.store(State::kOn);
+        } else {
+            (void)context_.winsys().want_work(false);
+        }
+    }
+}
+
+Status WorkLog::drain() {
+    if (t_telling) return {};
+    if (state_.load() == State::kRefused) {
+        const std::lock_guard lock(mutex_);
+        return std::unexpected(refused_);
+    }
+    if (state_.load() != State::kOn) return {};
+    std::unique_lock lock(drain_mutex_, std::defer_lock);
+    if (!lock.try_lock_for(kDrainLimit))
+        return fail(orrErrorTimeout,
+                    "a callback that is told of the card's work has not returned for a second");
+    struct Telling {
+        Telling() { t_telling = true; }
+        ~Telling() { t_telling = false; }
+    } const telling;
+    return tell_all();
+}
+
+Status WorkLog::tell_all() {
+    struct Known {
+        std::shared_ptr<Stream> stream;
+        std::uint64_t executed;  // before the card's records are read: all of these are among them
+        std::string label;
+    };
+    std::vector<Known> streams;
+    for (auto& stream : context_.fleet().streams(&context_)) {
+        if (!stream->hardware_number()) continue;  // another one may have its number
+        streams.push_back({stream, stream->executed(), stream->label()});
+    }
+    std::array<drm_orr_work_record, kBatch> records;
+    WorkRead read{};
+    do {
+        ORR_TRY(got, context_.winsys().read_work(records));
+        read = *got;
+        for (const drm_orr_work_record& record : std::span(records).first(read.count)) {
+            const auto known = std::ranges::find_if(
+                streams, [&](const Known& one) { return one.stream->number() == record.queue; });
+            orrProfWork work = ORR_INIT(orrProfWork);
+            orrProfRecord told = ORR_INIT(orrProfRecord);
+            if (known == streams.end() || !known->stream->trail().find(record, told, work)) continue;
+            work.device = context_.device();
+            work.stream_name = known->label.c_str();
+            told.kind = orrProfWorkDone;
+            told.params = &work;
+            Profiler::get().tell_as_it_is(told, orrProfWantWork);
+        }
+        if (read.lost) tell_lost();
+    } while (read.more);
+    for (const Known& known : streams)
+        known.stream->trail().drop(known.executed);
+    return {};
+}
+
+void WorkLog::tell_lost() {
+    orrProfWork work = ORR_INIT(orrProfWork);
+    orrProfRecord told = ORR_INIT(orrProfRecord);
+    work.device = context_.device();
+    told.kind = orrProfWorkLost;
+    told.params = &work;
+    Profiler::get().tell_as_it_is(told, orrProfWantWork);
+}
+
+void WorkLog::end() {
+    std::jthread thread;
+    {
+        const std::lock_guard lock(mutex_);
+        thread = std::move(thread_);
+    }
+    if (!thread.joinable()) return;
+    thread.request_stop();
+    thread.join();
+    if (state_.exchange(State::kOff) == State::kOn) (void)context_.winsys().want_work(false);
+}
+
+}  // namespace orrery::umd
