@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tools/prof/device_time.h"
 #include "tools/prof/show.h"
 #include "tools/prof/spans.h"
 
@@ -43,6 +46,52 @@ class Writer {
         }
     }
 
+    // Each device of a process is a process of the timeline, in its own time.
+    void add_work(const Process& process) {
+        const DeviceTime time(process);
+        std::map<std::uint32_t, std::uint64_t> devices;
+        std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
+        for (const auto& [work, lane] : placed_work(process)) {
+            const auto [device, new_device] = devices.try_emplace(work->device, kFirstTrack + ++devices_);
+            pid_ = device->second;
+            if (new_device) {
+                name("process_name", pid_,
+                     fmt::format("device {} of process {}, model time", work->device, process.pid));
+            }
+            const auto [track, is_new] =
+                lanes.try_emplace({work->stream, lane}, kFirstTrack + tracks_.size() + lanes.size());
+            if (is_new) name("thread_name", track->second, process.text(work->stream_name));
+            const double begin = time.us(work->device, work->begin_ps, begin_ns_);
+            events_.push_back({{"ph", "X"},
+                               {"cat", "work"},
+                               {"name", process.text(work->head.text)},
+                               {"pid", pid_},
+                               {"tid", track->second},
+                               {"ts", begin},
+                               {"dur", static_cast<double>(work->end_ps - work->begin_ps) / 1e6},
+                               {"args",
+                                {{"correlation", work->correlation},
+                                 {"begin_ps", work->begin_ps},
+                                 {"used_ps", work->used_ps},
+                                 {"outcome", work->outcome}}}});
+            if (work->correlation == 0) continue;
+            Json flow = {{"ph", "s"},
+                         {"cat", "submit"},
+                         {"name", "submit"},
+                         {"id", ++flows_},
+                         {"pid", process.pid},
+                         {"tid", work->thread},
+                         {"ts", microseconds(work->submitted_ns)}};
+            events_.push_back(flow);
+            flow["ph"] = "f";
+            flow["bp"] = "e";
+            flow["pid"] = pid_;
+            flow["tid"] = track->second;
+            flow["ts"] = begin;
+            events_.push_back(std::move(flow));
+        }
+    }
+
     std::string text() const {
         const Json all = {{"displayTimeUnit", "ns"}, {"traceEvents", events_}};
         return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -79,7 +128,7 @@ class Writer {
 
     static constexpr std::uint64_t kFirstTrack = std::uint64_t{1} << 32;  // no thread has it
     const std::uint64_t begin_ns_;
-    std::uint64_t pid_ = 0;
+    std::uint64_t pid_ = 0, devices_ = 0, flows_ = 0;
     std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;
     Json events_ = Json::array();
 };
@@ -88,8 +137,10 @@ class Writer {
 
 std::string chrome_json(const Profile& profile) {
     Writer writer(profile.begin_ns);
-    for (const Process& process : profile.processes)
+    for (const Process& process : profile.processes) {
         writer.add(process);
+        writer.add_work(process);
+    }
     return writer.text();
 }
 

@@ -41,6 +41,8 @@ enum class Type : std::uint16_t {
     kRangeBegin = 3,
     kRangeEnd = 4,
     kMark = 5,
+    kWork = 6,
+    kWorkLost = 7,
     kPadding = 0xffff,
 };
 
@@ -77,6 +79,33 @@ struct RangeRecord {
     std::uint32_t domain;  // a Text; 0: the program's own
 };
 static_assert(sizeof(RangeRecord) == 40);
+
+// What a card did, in its model time, which begins when the card is switched on.
+struct WorkRecord {
+    RecordHead head;
+    std::uint32_t thread;  // that submitted it
+    std::uint32_t device;
+    std::uint64_t submitted_ns;
+    std::uint64_t correlation;  // of the call
+    std::uint64_t external;
+    std::uint64_t stream;  // another one for each of the process
+    std::uint64_t index;   // of the packet; parts of one that was preempted have the same
+    std::uint64_t begin_ps;
+    std::uint64_t end_ps;
+    std::uint64_t used_ps;
+    std::uint32_t stream_name;  // a Text
+    std::uint16_t operation;    // an orrProfOperation
+    std::uint16_t outcome;      // an orrProfOutcome
+};
+static_assert(sizeof(WorkRecord) == 88);
+
+// Before what comes next there was more work of the device, which is not here.
+struct WorkLostRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t reserved;
+};
+static_assert(sizeof(WorkLostRecord) == 16);
 
 // Where the recorder puts the part of each process, and how large one may become: from orrery-prof to it.
 inline constexpr const char* kFolderVariable = "ORRERY_PROF_PARTS";

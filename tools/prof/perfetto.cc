@@ -1,8 +1,12 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <tuple>
 
 #include "perfetto.pb.h"
+#include "tools/prof/device_time.h"
 #include "tools/prof/show.h"
 #include "tools/prof/spans.h"
 
@@ -27,9 +31,14 @@ class Writer {
         described.mutable_process()->set_pid(static_cast<std::int32_t>(process.pid));
         described.mutable_process()->set_process_name(utf8(process.command));
         tracks_.clear();
+        // From a call to all that the card did for it.
+        std::multimap<std::uint64_t, std::uint64_t> flows;
+        add_work(process, flows);
         for (const CallRecord& call : process.calls) {
-            slice(process, track(process, call.thread, 0), call.head.text, "call", call.begin_ns, call.end_ns,
-                  call.correlation, call.external);
+            auto& event = slice(process, track(process, call.thread, 0), call.head.text, "call",
+                                call.begin_ns, call.end_ns, call.correlation, call.external);
+            for (auto [at, end] = flows.equal_range(call.correlation); at != end; ++at)
+                event.add_flow_ids(at->second);
         }
         for (const Span& span : spans_of(process)) {
             slice(process, track(process, span.thread, span.domain), span.text, "range", span.begin_ns,
@@ -59,6 +68,32 @@ class Writer {
         pb::TracePacket packet;
     };
 
+    void add_work(const Process& process, std::multimap<std::uint64_t, std::uint64_t>& flows) {
+        const DeviceTime time(process);
+        std::map<std::uint32_t, std::uint64_t> devices;
+        std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
+        for (const auto& [work, lane] : placed_work(process)) {
+            const auto [device, new_device] = devices.try_emplace(work->device, last_track_ + 1);
+            if (new_device) {
+                describe(++last_track_)
+                    .set_name(fmt::format("device {} of process {}, model time", work->device, process.pid));
+            }
+            const auto [track, is_new] = lanes.try_emplace({work->stream, lane}, last_track_ + 1);
+            if (is_new) {
+                pb::TrackDescriptor& described = describe(++last_track_);
+                described.set_name(utf8(process.text(work->stream_name)));
+                described.set_parent_uuid(device->second);
+            }
+            auto& event =
+                slice(process, track->second, work->head.text, "work", time.ns(work->device, work->begin_ps),
+                      time.ns(work->device, work->end_ps), work->correlation, work->external);
+            note(event, "begin_ps", work->begin_ps);
+            note(event, "used_ps", work->used_ps);
+            if (work->correlation == 0) continue;
+            flows.emplace(work->correlation, ++last_flow_);
+            event.add_terminating_flow_ids(last_flow_);
+        }
+    }
     pb::TrackDescriptor& describe(std::uint64_t track) {
         auto& packet = *trace_.add_packet();
         packet.set_trusted_packet_sequence_id(1);
@@ -89,16 +124,18 @@ class Writer {
         packet.mutable_track_event()->set_track_uuid(track);
         return *packet.mutable_track_event();
     }
-    void slice(const Process& process, std::uint64_t track, std::uint32_t text, const char* category,
-               std::uint64_t begin, std::uint64_t end, std::uint64_t correlation, std::uint64_t external) {
+    pb::TrackEvent& slice(const Process& process, std::uint64_t track, std::uint32_t text,
+                          const char* category, std::uint64_t begin, std::uint64_t end,
+                          std::uint64_t correlation, std::uint64_t external) {
         // One of no length would end before it begins.
         end = std::max(end, begin + 1);
+        at(end, end - begin, pb::TrackEvent::TYPE_SLICE_END, track);
         auto& event = at(begin, end - begin, pb::TrackEvent::TYPE_SLICE_BEGIN, track);
         event.set_name(utf8(process.text(text)));
         event.add_categories(category);
         note(event, "correlation", correlation);
         note(event, "external", external);
-        at(end, end - begin, pb::TrackEvent::TYPE_SLICE_END, track);
+        return event;
     }
     static void note(pb::TrackEvent& event, const char* name, std::uint64_t value) {
         if (value == 0) return;
@@ -108,9 +145,9 @@ class Writer {
     }
 
     pb::Trace trace_;
-    std::vector<Event> events_;
+    std::deque<Event> events_;  // those that were given out stay in place
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of the process
-    std::uint64_t last_track_ = 0, process_track_ = 0;
+    std::uint64_t last_track_ = 0, process_track_ = 0, last_flow_ = 0;
 };
 
 }  // namespace

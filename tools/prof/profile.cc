@@ -53,6 +53,21 @@ class Records {
         if (type == Type::kCall) return add_call(record);
         if (type == Type::kRangeBegin || type == Type::kRangeEnd || type == Type::kMark)
             return add_range(type, record);
+        if (type == Type::kWork) return add_work(record);
+        if (type == Type::kWorkLost) {
+            WorkLostRecord lost{};
+            if (!take(record, lost)) return wrong("has a word of lost work that is too short");
+            process_.lost_work.insert(lost.device);
+        }
+        return {};
+    }
+    Result<void> add_work(std::string_view bytes) {
+        WorkRecord work{};
+        if (!take(bytes, work)) return wrong("has work that is too short");
+        if (!knows(work.head.text) || !knows(work.stream_name))
+            return wrong("names a text that is not there");
+        if (work.end_ps < work.begin_ps) return wrong("has work that ends before it begins");
+        process_.work.push_back(work);
         return {};
     }
     Result<void> add_text(const RecordHead& head, std::string_view text) {
@@ -89,6 +104,8 @@ void find_begin(Profile& profile) {
         first = std::min(first, process.begin_ns);
         for (const CallRecord& call : process.calls)
             first = std::min(first, call.begin_ns);
+        for (const WorkRecord& work : process.work)
+            first = std::min(first, work.submitted_ns);
         for (const auto& range : process.ranges)
             first = std::min(first, range.record.ns);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ struct Process {
     std::vector<std::string> texts = {""};
     std::vector<CallRecord> calls;  // in the order in which they ended, as the next
     std::vector<Range> ranges;
+    std::vector<WorkRecord> work;
+    std::set<std::uint32_t> lost_work;  // devices of which some is not here
 
     // Of the file, so of anybody's: not for a terminal as it is.
     std::string_view text(std::uint32_t number) const { return texts[number]; }

@@ -1,5 +1,5 @@
-// The tool that orrery-prof puts into programs (ORR_PROF_TOOL): it writes each call, range and marker to the
-// process's part of the profile.
+// The tool that orrery-prof puts into programs (ORR_PROF_TOOL): it writes each call, range and marker, and
+// what cards did, to the process's part of the profile.
 #include <orrery/prof.h>
 #include <orrery/prof_calls.h>
 #include <pthread.h>
@@ -30,6 +30,7 @@ class Recorder {
         return part_.open(folder_, limit_);
     }
     void stop() {
+        (void)orrProfFlush();  // what cannot be told is not there
         const std::lock_guard lock(mutex_);
         part_.end_in_order();
     }
@@ -38,6 +39,13 @@ class Recorder {
             *record.data = record.host_ns;
         } else if (record.kind == orrProfLeave) {
             add_call(record);
+        } else if (record.kind == orrProfWorkDone) {
+            add_work(record, *static_cast<const orrProfWork*>(record.params));
+        } else if (record.kind == orrProfWorkLost) {
+            WorkLostRecord lost{};
+            lost.device = static_cast<std::uint32_t>(static_cast<const orrProfWork*>(record.params)->device);
+            const std::lock_guard lock(mutex_);
+            add(Type::kWorkLost, lost);
         } else {
             add_range(record);
         }
@@ -82,6 +90,26 @@ class Recorder {
             : record.kind == orrProfRangeEnd ? Type::kRangeEnd
                                              : Type::kMark,
             range);
+    }
+
+    void add_work(const orrProfRecord& record, const orrProfWork& done) {
+        WorkRecord work{};
+        work.thread = static_cast<std::uint32_t>(record.thread);
+        work.device = static_cast<std::uint32_t>(done.device);
+        work.submitted_ns = done.submitted_ns;
+        work.correlation = record.correlation;
+        work.external = record.external;
+        work.stream = done.stream;
+        work.index = done.index;
+        work.begin_ps = done.begin_ps;
+        work.end_ps = done.end_ps;
+        work.used_ps = done.used_ps;
+        work.operation = static_cast<std::uint16_t>(done.operation);
+        work.outcome = static_cast<std::uint16_t>(done.outcome);
+        const std::lock_guard lock(mutex_);
+        work.head.text = number_of(record.name);
+        work.stream_name = number_of(done.stream_name);
+        add(Type::kWork, work);
     }
 
     template <typename Record>
@@ -142,7 +170,7 @@ orrError_t start() {
         return orrErrorSystem;
     }
     orrProfOptions options = ORR_INIT(orrProfOptions);
-    options.want = orrProfWantCalls | orrProfWantRanges;
+    options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork;
     orrProfSubscription_t subscription = nullptr;
     return orrProfSubscribe(
         &subscription, [](void*, const orrProfRecord* record) { recorder().told(*record); }, nullptr,

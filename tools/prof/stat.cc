@@ -12,13 +12,15 @@ namespace {
 
 using text::Align;
 
+constexpr std::uint16_t kFailed = 2;  // orrProfOutcomeFailed
+
 struct Sum {
-    std::uint64_t count = 0, errors = 0, total_ns = 0, longest_ns = 0;
-    void add(std::uint64_t ns, bool error) {
+    std::uint64_t count = 0, errors = 0, total_ps = 0, longest_ps = 0;
+    void add(std::uint64_t ps, bool error) {
         ++count;
         errors += error ? 1 : 0;
-        total_ns += ns;
-        longest_ns = std::max(longest_ns, ns);
+        total_ps += ps;
+        longest_ps = std::max(longest_ps, ps);
     }
 };
 using Sums = std::map<std::string, Sum>;
@@ -32,14 +34,14 @@ std::string plain(std::string_view text) {
     return good;
 }
 
-std::string time(std::uint64_t ns) {
-    return text::duration(ns > text::kNever / 1000 ? text::kNever : ns * 1000);
+std::uint64_t ps(std::uint64_t ns) {
+    return ns > text::kNever / 1000 ? text::kNever : ns * 1000;
 }
 
-std::string table(const Sums& sums, const char* title, bool errors) {
+std::string table(const Sums& sums, const std::string& title, bool errors) {
     std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
     std::ranges::sort(rows, std::greater{},
-                      [](const auto& row) { return std::pair(row.second.total_ns, row.first); });
+                      [](const auto& row) { return std::pair(row.second.total_ps, row.first); });
     std::vector<text::Table::Head> heads = {{title},
                                             {"count", Align::kRight},
                                             {"total", Align::kRight},
@@ -48,8 +50,9 @@ std::string table(const Sums& sums, const char* title, bool errors) {
     if (errors) heads.push_back({"errors", Align::kRight});
     text::Table shown(std::move(heads));
     for (const auto& [name, sum] : rows) {
-        std::vector<std::string> cells = {name, text::grouped(sum.count), time(sum.total_ns),
-                                          time(sum.total_ns / sum.count), time(sum.longest_ns)};
+        std::vector<std::string> cells = {name, text::grouped(sum.count), text::duration(sum.total_ps),
+                                          text::duration(sum.total_ps / sum.count),
+                                          text::duration(sum.longest_ps)};
         if (errors) cells.push_back(sum.errors == 0 ? "" : text::grouped(sum.errors));
         shown.row(std::move(cells));
     }
@@ -59,23 +62,32 @@ std::string table(const Sums& sums, const char* title, bool errors) {
 std::string process_text(const Process& process) {
     Sums calls, ranges, marks;
     for (const CallRecord& call : process.calls)
-        calls[plain(process.text(call.head.text))].add(call.end_ns - call.begin_ns, call.error != 0);
+        calls[plain(process.text(call.head.text))].add(ps(call.end_ns - call.begin_ns), call.error != 0);
     const auto name = [&](std::uint32_t text, std::uint32_t domain) {
         const std::string own = plain(process.text(text));
         return domain == 0 ? own : plain(process.text(domain)) + ": " + own;
     };
     for (const Span& span : spans_of(process))
-        ranges[name(span.text, span.domain)].add(span.end_ns - span.begin_ns, false);
+        ranges[name(span.text, span.domain)].add(ps(span.end_ns - span.begin_ns), false);
     std::size_t moments = 0;
     for (const auto& range : process.ranges)
         moments += range.type == Type::kMark ? 1 : 0;
+    std::map<std::uint32_t, Sums> devices;
+    for (const WorkRecord& work : process.work) {
+        devices[work.device][plain(process.text(work.head.text))].add(work.end_ps - work.begin_ps,
+                                                                      work.outcome == kFailed);
+    }
     std::string text = fmt::format("process {}: {}\n", process.pid, plain(process.command));
     text += table(calls, "call", true) + table(ranges, "range", false);
-    if (calls.empty() && ranges.empty()) text += "  nothing was recorded\n";
+    for (const auto& [device, work] : devices)
+        text += table(work, fmt::format("device {}, model time", device), true);
+    if (calls.empty() && ranges.empty() && devices.empty()) text += "  nothing was recorded\n";
     if (moments > 0) text += fmt::format("  markers: {}\n", text::grouped(moments));
     if (process.lost > 0)
         text += fmt::format("  {} records were lost: record with a larger --limit\n",
                             text::grouped(process.lost));
+    for (const std::uint32_t device : process.lost_work)
+        text += fmt::format("  some work of device {} was told too late, and is not here\n", device);
     if (!process.ended) text += "  it did not end by exit(): a call in which it was is not here\n";
     return text;
 }

@@ -39,6 +39,21 @@ class MadePart {
         RangeRecord record{{static_cast<std::uint16_t>(type), sizeof record, text}, ns, 0, 0, thread, domain};
         add(record);
     }
+    void work(std::uint32_t text, std::uint32_t stream, std::uint64_t begin_ps, std::uint64_t end_ps,
+              std::uint64_t correlation = 7, std::uint32_t device = 0, std::uint16_t outcome = 0) {
+        WorkRecord record{};
+        record.head = {static_cast<std::uint16_t>(Type::kWork), sizeof record, text};
+        record.thread = 100;
+        record.device = device;
+        record.submitted_ns = 2'100;
+        record.correlation = correlation;
+        record.stream = stream;
+        record.begin_ps = begin_ps;
+        record.end_ps = end_ps;
+        record.stream_name = stream;
+        record.outcome = outcome;
+        add(record);
+    }
     template <typename Record>
     void add(const Record& record) {
         records_.append(reinterpret_cast<const char*>(&record), sizeof record);

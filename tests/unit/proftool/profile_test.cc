@@ -23,6 +23,9 @@ MadePart a_part() {
     part.range(Type::kRangeEnd, 0, 3'000);
     part.range(Type::kMark, step, 3'100, io);
     part.range(Type::kRangeEnd, 0, 3'500, io);
+    part.work(copy, step, 10, 20);
+    part.work(copy, step, 15, 30, 8, 1);
+    part.add(WorkLostRecord{{static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 1, 0});
     return part;
 }
 
@@ -86,6 +89,11 @@ TEST(Profile, ThatContradictsItselfIsRefused) {
     refused([](MadePart& part, std::uint32_t) { part.call(2, 1, 2); }, "names a text that is not there");
     refused([](MadePart& part, std::uint32_t) { part.range(Type::kMark, 1, 2, 99); }, "names a text");
     refused([](MadePart& part, std::uint32_t name) { part.call(name, 2, 1); }, "ends before it begins");
+    refused([](MadePart& part, std::uint32_t) { part.work(1, 99, 1, 2); }, "names a text that is not there");
+    refused([](MadePart& part, std::uint32_t) { part.work(1, 1, 2, 1); }, "work that ends before it begins");
+    refused([](MadePart& part, std::uint32_t) { part.add(RecordHead{6, 8, 1}); }, "work that is too short");
+    refused([](MadePart& part, std::uint32_t) { part.add(RecordHead{7, 8, 1}); },
+            "lost work that is too short");
     refused([](MadePart& part, std::uint32_t) { part.add(RecordHead{1, 8, 2}); }, "text without an end");
     refused([](MadePart& part, std::uint32_t) { part.add(RecordHead{1, 8, 9}); }, "has text 9 where 2 comes");
     refused([](MadePart& part, std::uint32_t) { part.add(RecordHead{2, 8, 1}); }, "a call that is too short");

@@ -90,6 +90,72 @@ TEST(Chrome, OfHostileNamesIsStillJson) {
     EXPECT_EQ(all.at("traceEvents").size(), 2u);
 }
 
+// Two launches of a call and a copy of another, of which two overlap; and one on another card.
+std::string some_work() {
+    MadePart part;
+    const auto launch = part.text("orrGraphLaunch"), kernel = part.text("saxpy"), copy = part.text("copy"),
+               stream = part.text("stream 'x' on device 0");
+    part.call(launch, 2'000, 2'500);
+    part.work(kernel, stream, 5'000'000, 7'000'000);
+    part.work(kernel, stream, 6'000'000, 6'500'000);
+    part.work(copy, stream, 7'000'000, 7'000'400, 9);
+    part.work(copy, stream, 100, 400, 0, 1, 2);
+    part.add(WorkLostRecord{{static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 1, 0});
+    return part.bytes();
+}
+
+TEST(Stat, HasTheWorkOfEachDevice) {
+    const std::string text = stat_text(read(some_work()));
+    EXPECT_THAT(text, HasSubstr("device 0, model time  count"));
+    EXPECT_THAT(text, HasSubstr("saxpy                     2  2.500 us  1.250 us  2.000 us"));
+    EXPECT_THAT(text, HasSubstr("device 1, model time  count"));
+    EXPECT_THAT(text, HasSubstr("300 ps  300 ps   300 ps       1"));
+    EXPECT_THAT(text, HasSubstr("some work of device 1 was told too late"));
+}
+
+TEST(Chrome, HasWorkInItsOwnTimeAndAFlowFromItsCall) {
+    const json all = json::parse(chrome_json(read(some_work())));
+    std::vector<json> work, begun, ended;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> tracks;
+    for (const json& event : all.at("traceEvents")) {
+        if (event.value("cat", "") == "work") {
+            work.push_back(event);
+            tracks.emplace(event.at("pid").get<std::uint64_t>(), event.at("tid").get<std::uint64_t>());
+        }
+        if (event.at("ph") == "s") begun.push_back(event);
+        if (event.at("ph") == "f") ended.push_back(event);
+    }
+    ASSERT_EQ(work.size(), 4u);
+    EXPECT_EQ(work[0].at("name"), "copy") << "in the order in which they began, by the card's clock";
+    EXPECT_EQ(work[1].at("ts"), 1.1) << "the first of a device where it was submitted";
+    EXPECT_EQ(work[2].at("ts"), 2.1) << "and what follows as far from it as on the card";
+    EXPECT_EQ(work[2].at("dur"), 0.5);
+    EXPECT_EQ(work[3].at("dur"), 0.0004);
+    EXPECT_EQ(tracks.size(), 3u) << "two lanes of the stream, as two overlap, and the other card";
+    ASSERT_EQ(begun.size(), 3u);
+    for (std::size_t i = 0; i < begun.size(); ++i) {
+        EXPECT_EQ(begun[i].at("id"), ended[i].at("id"));
+        EXPECT_EQ(begun[i].at("pid"), 100);
+        EXPECT_EQ(ended[i].at("ts"), work[i + 1].at("ts"));
+    }
+}
+
+TEST(Perfetto, LeadsFromACallToItsWork) {
+    orrery::perfetto::Trace trace;
+    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(read(some_work()))));
+    std::multiset<std::uint64_t> begun, ended;
+    for (const auto& packet : trace.packet()) {
+        const auto& event = packet.track_event();
+        if (event.flow_ids_size() > 0) EXPECT_EQ(event.name(), "orrGraphLaunch");
+        begun.insert(event.flow_ids().begin(), event.flow_ids().end());
+        ended.insert(event.terminating_flow_ids().begin(), event.terminating_flow_ids().end());
+    }
+    EXPECT_EQ(begun.size(), 2u) << "the third call is not in the profile";
+    EXPECT_EQ(ended.size(), 3u);
+    for (const std::uint64_t id : begun)
+        EXPECT_EQ(ended.count(id), 1u);
+}
+
 TEST(Perfetto, SlicesOfATrackLieWithinEachOther) {
     MadePart part;
     const auto outer = part.text("outer"), inner = part.text("\xffinner");
@@ -99,7 +165,7 @@ TEST(Perfetto, SlicesOfATrackLieWithinEachOther) {
     part.call(inner, 2'500, 3'000);
     part.range(Type::kRangeEnd, 0, 3'000);
     orrery::perfetto::Trace trace;
-    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(read(part.bytes() + two_calls()))));
+    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(read(part.bytes() + two_calls() + some_work()))));
     std::set<std::uint64_t> tracks;
     std::map<std::uint64_t, int> depth;
     std::uint64_t last = 0;
@@ -121,8 +187,8 @@ TEST(Perfetto, SlicesOfATrackLieWithinEachOther) {
         if (event.type() == orrery::perfetto::TrackEvent::TYPE_SLICE_END)
             EXPECT_GE(--depth[event.track_uuid()], 0);
     }
-    EXPECT_EQ(begun, 8);
-    EXPECT_EQ(calls, 5);
+    EXPECT_EQ(begun, 13);
+    EXPECT_EQ(calls, 6);
     for (const auto& [track, open] : depth)
         EXPECT_EQ(open, 0) << track;
 }
