@@ -48,7 +48,7 @@ void ControlCore::reset(unsigned note) {
     }
     // What it was in the middle of takes no more time.
     counters_.take_back(ORR_CTR_CORE_BUSY_PS, busy_ahead());
-    if (trace_sink_ != nullptr) trace_sink_->drop_part();
+    if (trace_sink_ != nullptr) trace_sink_->begin();
     hart_->reset();
     events_.cancel(end_event_);
     events_.cancel(timer_event_);
@@ -204,6 +204,7 @@ void ControlCore::run_chunk() {
     if (state_ != State::kRunning) return;
     if (reason == StopReason::kWfi) {
         waiting_ = true;
+        if (trace_sink_ != nullptr) trace_sink_->begin();
     } else if (reason == StopReason::kTrap) {
         take_trap();
     }

@@ -86,6 +86,8 @@ class ControlCore final : public Bus {
     // The same words for the host; nullptr: none. It outlives the core's use.
     void set_trace_sink(TraceSink* sink) {
         trace_sink_ = sink;
+        if (sink != nullptr && state_ == State::kRunning && !waiting_) sink->wait_for_begin();
+        if (sink != nullptr && (state_ != State::kRunning || waiting_)) sink->begin();
         hart_->flush_pages();
     }
 

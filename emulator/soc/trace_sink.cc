@@ -23,6 +23,7 @@ std::uint32_t TraceSink::set(std::uint64_t base, std::uint32_t bytes, std::uint6
 }
 
 void TraceSink::word(std::uint64_t word, ModelTime now) {
+    if (!begun_) return;
     if (have_ == 0) {
         record_[have_++] = now;
         want_ = ORR_SINK_WORDS(word);

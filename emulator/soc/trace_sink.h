@@ -22,8 +22,13 @@ class TraceSink {
     std::uint32_t set(std::uint64_t base, std::uint32_t bytes, std::uint64_t types);
     bool on() const { return words_ != 0; }
     void word(std::uint64_t word, ModelTime now);
-    // The core that was writing a record will not end it.
-    void drop_part() { have_ = 0; }
+    // The core may be in the midst of a record: words count for nothing until begin().
+    void wait_for_begin() { begun_ = false; }
+    // The next word is a header: the core starts, or sleeps.
+    void begin() {
+        begun_ = true;
+        have_ = 0;
+    }
 
   private:
     void put();
@@ -35,6 +40,7 @@ class TraceSink {
     std::uint64_t head_ = 0;
     std::array<std::uint64_t, ORR_SINK_MARGIN> record_{};
     std::uint32_t have_ = 0, want_ = 0;
+    bool begun_ = false;
 };
 
 }  // namespace orrery::emu

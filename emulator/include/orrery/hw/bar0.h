@@ -205,7 +205,8 @@
 /*
  * --- trace sink: what the firmware writes to its trace port (SOC_TRACE), into host memory (2.6) ---
  * The card copies each record whose type is asked for to a ring of struct orr_trace_sink (trace_sink.h), as soon as it
- * is whole. It waits for nobody and writes over what is old. That takes no model time and no bandwidth of the
+ * is whole, from the next time on at which the core sleeps or starts: it may be in the midst of a record when the ring
+ * is set. It waits for nobody and writes over what is old. That takes no model time and no bandwidth of the
  * card's: what it does is the same with and without. Write base and types, then the bytes; it was carried out, and
  * nothing is written any more where the ring was before, once ORR_R_SINK_DONE equals the number of such writes
  * since reset. Memory that cannot be written loses its records.
