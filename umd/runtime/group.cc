@@ -230,6 +230,11 @@ void Group::look() {
         const auto& leader = members_[static_cast<std::size_t>(leader_)];
         if (has_ended(leader.process) || page_->left(leader_)) page_->ask_nobody();
         if (const auto found = find_cause()) page_->tell(rank_, *found);
+        // Who waits in a stream only waits for no decision.
+        if (!page_->cause() && page_->proposed()) {
+            if (proposed_ns_ == 0) proposed_ns_ = now_ns();
+            if (now_ns() - proposed_ns_ >= kGroupDecideNs) page_->ask_nobody();
+        }
     }
     if (const auto cause = page_->cause()) fail_all(*cause);
 }
@@ -446,7 +451,11 @@ void Group::leave() {
     }
     look();
     page_->leave(rank_);
-    if (bridge_ != nullptr) bridge_->flush();
+    if (bridge_ != nullptr) {
+        // Its thread looks at this group, and must not be the last that has it.
+        bridge_->stop();
+        bridge_->flush();
+    }
     // Whoever waits for it at its card's unit is told at once, whatever else this process does.
     if (done) context_.shared_semaphores().drop_barrier(*seat_.own->slot);
 }

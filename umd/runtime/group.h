@@ -154,6 +154,7 @@ class Group final : public Fleet::Watched {
     // By rank: since then it is seen that somebody may know better why it failed; 0: never.
     std::vector<std::int64_t> doubted_ns_;
     bool all_failed_ = false;
+    std::int64_t proposed_ns_ = 0;  // since when there is a cause that is not decided; 0: there is none
 
     std::unique_ptr<GroupFolder> folder_;  // rank 0's
     std::unique_ptr<GroupBridge> bridge_;  // a leader's, where there are several machines; its thread looks

@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x31'50'52'47'52'52'4fULL;  // "ORRGRP1"
 constexpr std::int64_t kSpinNs = 30'000, kLookNs = 20'000'000;
-// A machine that is there decides in milliseconds.
-constexpr std::int64_t kDecideNs = 1'000'000'000;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // A cause in one word: it is told whole or not at all.
@@ -227,7 +225,7 @@ bool GroupPage::settle() {
         if (cause()) return true;
         if (load(head_.proposed) == 0) return false;
         // It stands still, or does not mean well.
-        if (now_ns() - start >= kDecideNs) ask_nobody();
+        if (now_ns() - start >= kGroupDecideNs) ask_nobody();
         sleep(seen, kLookNs);
     }
 }
@@ -291,6 +289,13 @@ bool GroupPage::apart() const {
     return false;
 }
 
+int GroupPage::first_left(std::uint64_t step) const {
+    for (int rank = 0; rank < members_; ++rank) {
+        if (left(rank) && load(slot(rank).step) < step) return rank;
+    }
+    return -1;
+}
+
 bool GroupPage::await(const Call& call, int rank, std::int64_t start, const std::function<void()>& look,
                       const std::atomic<bool>& gone) {
     std::int64_t looked = start;
@@ -304,8 +309,9 @@ bool GroupPage::await(const Call& call, int rank, std::int64_t start, const std:
             tell(call.rank, {orrErrorInvalidValue, rank, "it wrote nonsense into what the group shares"});
             continue;
         }
-        if (left(rank)) {
-            tell(call.rank, {orrErrorAbandoned, rank,
+        // Whoever left, not this rank alone: what others say may have come by its process.
+        if (const int who = first_left(call.step); who >= 0) {
+            tell(call.rank, {orrErrorAbandoned, who,
                              fmt::format("it destroyed its group while others wait for it in {}",
                                          name_of(static_cast<std::uint32_t>(call.op)))});
             continue;

@@ -18,6 +18,8 @@
 namespace orrery::umd {
 
 constexpr std::size_t kMaxGroupMembers = 64, kMaxGroupBytes = 4096;
+// A machine that is there decides on a cause in milliseconds.
+constexpr std::int64_t kGroupDecideNs = 1'000'000'000;
 
 // Of whom the group's failure was, and what.
 struct GroupCause {
@@ -102,6 +104,8 @@ class GroupPage {
     void put(int rank, const Part& part);
     // Somebody has come to a step to which another has not.
     bool apart() const;
+    // The first that has left before it said anything of a step; -1: none has.
+    int first_left(std::uint64_t step) const;
     // Sleeps until somebody wakes those who sleep, after woken() was asked; so long at most.
     std::uint32_t woken() const;
     void sleep(std::uint32_t woken, std::int64_t ns);

@@ -289,6 +289,7 @@ void run(Member& me) {
     if (name == "different") return different(me, last);
     if (name == "leaves") return leaves(me, last);
     if (name == "leaves-root") return leaves(me, 0);
+    if (name == "leaves-leader") return leaves(me, half);
     if (name == "stream-fails") return stream_fails(me, last);
     if (name == "vm-ends-host") return vm_ends(me, half, false);
     if (name == "vm-ends-stream") return vm_ends(me, half, true);
