@@ -171,6 +171,8 @@ class LinkPort::Impl {
     // False: some are left. They go before all else in that lane.
     bool flush_answers(unsigned lane);
     void forget_answers();
+    // Behind all that has been received at once: what answers to it have found takes the link down now.
+    void look_at_answers();
     // What cannot be passed on.
     void cannot_pass(const link::Message& message, link::Status status);
     // A request to whose answer there is no room waits for that.
@@ -242,6 +244,7 @@ class LinkPort::Impl {
     static constexpr std::size_t kMostOwedAnswers = std::size_t{4} * link::kRingEntries;
     std::array<std::deque<OwedAnswer>, link::Transmitter::kLanes> owed_answers_;
     std::uint64_t owed_bytes_ = 0;
+    bool too_many_owed_ = false;
     std::unordered_map<std::uint32_t, PeerPort::Refusals> refusals_;  // by node
     Event owed_pokes_;
     Event room_;  // of which there are news

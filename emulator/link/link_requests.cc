@@ -81,7 +81,9 @@ void LinkPort::Impl::give_answer(const link::Message& request, const link::Trans
     if (!up()) return;
     look_at_peer();
     const unsigned lane = transmitter_.back_lane_of(request.source);
-    if (!flush_answers(lane) || !transmitter_.answer_room(request.source, answer.data.size())) {
+    const bool flushed = flush_answers(lane);
+    if (!up()) return;
+    if (!flushed || !transmitter_.answer_room(request.source, answer.data.size())) {
         if (request.tag != 0) owe_answer(lane, request, answer);
         return;
     }
@@ -93,13 +95,23 @@ void LinkPort::Impl::send_answer(const link::Message& request, const link::Trans
     // One that comes late is answered at its time, but not by a card that has told others otherwise.
     const ModelTime now = events_.system_now();
     transmitter_.answer(in_step_ ? std::max(now, request.arrival_ps) : request.arrival_ps, request, answer);
+    // In the middle of what the peer sent, which stays until that is looked through.
+    if (transmitter_.broken() && !transmitter_.line().failed()) return;
+    check_transmitter();
+}
+
+void LinkPort::Impl::look_at_answers() {
+    if (!up()) return;
+    if (std::exchange(too_many_owed_, false)) return refuse("the peer asks on and takes no answers");
     check_transmitter();
 }
 
 void LinkPort::Impl::owe_answer(unsigned lane, const link::Message& request,
                                 const link::Transmitter::Answer& answer) {
-    if (owed_answers_[lane].size() == kMostOwedAnswers)
-        return refuse("the peer asks on and takes no answers");
+    if (owed_answers_[lane].size() == kMostOwedAnswers) {
+        too_many_owed_ = true;
+        return;
+    }
     const bool lost = owed_bytes_ + answer.data.size() > kMostOwedBytes;
     OwedAnswer owed{.request = request,
                     .status = lost ? link::kAnswerLost : answer.status,
@@ -119,13 +131,15 @@ bool LinkPort::Impl::flush_answers(unsigned lane) {
         owed.pop_front();
         owed_bytes_ -= first.data.size();
         send_answer(first.request, {.status = first.status, .data = first.data, .value = first.value});
+        if (transmitter_.broken()) break;
     }
-    return owed.empty();
+    return up() && owed.empty();
 }
 
 void LinkPort::Impl::forget_answers() {
     for (std::deque<OwedAnswer>& owed : owed_answers_)
         owed.clear();
+    too_many_owed_ = false;
     owed_bytes_ = 0;
 }
 

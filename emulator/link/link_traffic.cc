@@ -25,6 +25,8 @@ bool LinkPort::Impl::pump() {
         refuse(pumped.error());
         return true;
     }
+    look_at_answers();
+    if (!receiver_.is_open()) return true;
     events_.schedule(arrival_, receiver_.wanted());
     if (receiver_.unanswered() != nullptr) wait_to_answer();
     return taken() || *pumped;
@@ -36,6 +38,8 @@ bool LinkPort::Impl::pass_on(link::Forwarder& forwarder) {
         refuse(passed.error());
         return true;
     }
+    look_at_answers();
+    if (!receiver_.is_open()) return true;
     return taken() || *passed;
 }
 
@@ -77,6 +81,8 @@ void LinkPort::Impl::clock_jumped(ModelTime gap) {
 void LinkPort::Impl::hurry() {
     if (!receiver_.is_open()) return;
     if (auto done = receiver_.hurry(); !done) return refuse(done.error());
+    look_at_answers();
+    if (!receiver_.is_open()) return;
     receiver_.give_owed();
     pump();
 }
@@ -89,6 +95,8 @@ bool LinkPort::Impl::settle(std::uint64_t offset) {
         return true;
     }
     stop_waiting_to_answer();
+    look_at_answers();
+    if (!receiver_.is_open()) return true;
     events_.cancel(arrival_);
     events_.schedule(arrival_, events_.now());
     if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
@@ -196,7 +204,8 @@ void LinkPort::Impl::on_room(ModelTime) {
         if (!congested(lane) || !transmitter_.room_news(lane)) continue;
         transmitter_.flush(lane);
         check_transmitter();
-        if (up() && flush_answers(lane) && up()) call_next(lane);
+        if (up() && flush_answers(lane)) call_next(lane);
+        look_at_answers();
     }
 }
 

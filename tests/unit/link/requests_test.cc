@@ -424,6 +424,23 @@ TEST(Requests, TagsComeAgainOnlyAfterManyOthers) {
     EXPECT_TRUE(requests.take(again, 2));
 }
 
+// The owner's fault plan cuts the link in the middle of what it answers.
+TEST(Requests, AnAnswerMayCutTheLink) {
+    Net net(2, false);
+    ASSERT_TRUE(net.up());
+    allow_all(net);
+    ASSERT_TRUE(net[1].faults.add("link port=0 first=3 fail"));
+    Ears ears;
+    std::vector<std::byte> page(4096);
+    for (unsigned n = 0; n < 8; ++n)
+        ASSERT_NE(read(net[0], 2, 0, page, ears).tag, 0u);
+    net.run();
+    EXPECT_FALSE(net[1].ports[0]->up());
+    // The other end hears of it.
+    ASSERT_TRUE(net.up());
+    EXPECT_EQ(ears.calls, 8u);
+}
+
 TEST(Requests, WhatAPlanLosesIsTold) {
     Net net(2, false);
     ASSERT_TRUE(net.up());
@@ -497,6 +514,40 @@ TEST_F(BadAnswers, UnknownAndSecondOnesDoNothing) {
     EXPECT_EQ(page[63], std::byte{3});
     EXPECT_EQ(card.counters.get(ORR_CTR_LINK_DENIED), 4u);
     EXPECT_TRUE(card.port->up());
+}
+
+// Answers that nobody takes are not kept for ever: the link goes, and the card lives on.
+TEST_F(BadAnswers, WhoTakesNoAnswersLosesTheLink) {
+    for (const bool far : {true, false}) {
+        RawPeer bad(folder.file("link"));
+        card.port->unplug();
+        ASSERT_TRUE(card.port->plug());
+        ASSERT_TRUE(bad.handshake(card));
+        card.port->set_forward(true);
+        for (unsigned n = 1; n <= 98'304 && card.port->up(); ++n) {
+            link::Message ask = far ? bad.good_far(0) : bad.good();
+            ask.op = link::kOpRead;
+            ask.bytes = 8;
+            ask.payload_end = 0;
+            ask.tag = n;
+            if (far) {
+                ask.destination = 9;
+                bad.push_far(ask);
+            } else {
+                bad.push(ask);
+            }
+            if (n % 8192 != 0) continue;
+            run();
+            // What waits in the inbox is carried out at once.
+            if (far) continue;
+            ASSERT_TRUE(card.port->set_grant(0, 0, 4096, kB, {.rights = kAllRights}));
+            ASSERT_TRUE(card.port->clear_grant(0));
+        }
+        EXPECT_FALSE(card.port->up()) << far;
+        EXPECT_THAT(card.port->down_reason(), testing::HasSubstr("takes no answers"));
+    }
+    RawPeer good(folder.file("link"));
+    EXPECT_TRUE(good.handshake(card));
 }
 
 TEST_F(BadAnswers, OfAnotherLengthNothingIsTaken) {
