@@ -279,6 +279,12 @@ bool VectorUnit::Impl::ask_peers(Core& core, ModelTime now) {
     const bool waited = core.asked != kNever;
     // Of a group that is saved what is on its way goes with it.
     if (!port.saves() || core.phase != Core::Phase::kRunning) {
+        // What it has stored before it stopped has no promise: it ends now, with its own cause.
+        if (port.saves() && core.phase == Core::Phase::kStopped) {
+            core.peers.forget();
+            core.asked = kNever;
+            return true;
+        }
         const PeerAccess::Next next = core.peers.go_on(port.kernel().asid, port.ways(), now);
         if (next == PeerAccess::Next::kWaits) {
             if (!waited) core.asked = now;

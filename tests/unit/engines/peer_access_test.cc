@@ -419,6 +419,23 @@ TEST_F(PeerAccessTest, AStoreWithoutRoomHoldsUpNobody) {
         ASSERT_EQ(peer(8)[i], 2 * (i + 5)) << i;
 }
 
+// One that has ended with a fault ends at once, whatever it had stored before.
+TEST_F(PeerAccessTest, AStoppedOneWithoutRoomHoldsUpNobody) {
+    rig.unmap(kPeer + 4096);
+    start(with_args(kTriad, {kPeer + 4096 - 64, kData + kOut, kData + kOut, 100}, 1));
+    rig.peer.refusals = 1'000'000;
+    rig.run();
+    ASSERT_TRUE(rig.done.empty());
+    ASSERT_EQ(rig.peer.parked.size(), 1u);
+    ASSERT_TRUE(unit->port(0).preempt(Preempt::kNow, kArea));
+    const ModelTime asked = rig.events.now();
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    expect_end(rig.done[0], ORR_DONE_FAULT, ORR_FAULT_NOT_MAPPED, kPeer + 4096);
+    EXPECT_LE(rig.done[0].end_ps - asked, 4 * kUs);
+    EXPECT_TRUE(rig.peer.parked.empty());
+}
+
 // Whose group never goes on waits for nothing, and who says that another's is its own gets nothing.
 TEST_F(PeerAccessTest, WhatASavedGroupOwesGoesWithIt) {
     const auto begin = [&] {
