@@ -522,6 +522,7 @@ std::unique_ptr<PeerAccess::Owed> PeerAccess::leave() {
     if (sent || !stores_.empty() || !stored_.empty()) owed = std::make_unique<Owed>();
     if (sent) {
         atomic_->core = nullptr;
+        if (atomic_->tag != 0) atomic_->link->put_aside(atomic_->tag, true);
         owed->atomic_ = std::move(atomic_);
     }
     if (!stores_.empty()) {
@@ -548,7 +549,9 @@ void PeerAccess::take(std::unique_ptr<Owed> owed) {
     if (!atomic_) return;
     atomic_->core = this;
     atomic_->step.reset();
-    if (!atomic_->here) ++in_flight_;
+    if (atomic_->here) return;
+    ++in_flight_;
+    atomic_->link->put_aside(atomic_->tag, false);
 }
 
 void PeerAccess::forget_atomic() {

@@ -344,6 +344,7 @@ bool VectorUnit::Impl::Port::preempt(Preempt mode, std::uint64_t save) {
         if (!area) return false;
         area->invalidate();
         save_ = save;
+        unit_.forget_owed_at(save);
     }
     preempt_ = std::max(preempt_, mode);
     if (preempt_ == Preempt::kNow) {
@@ -371,8 +372,10 @@ void VectorUnit::Impl::Port::group_saved(ModelTime now) {
 // All groups are off their cores.
 void VectorUnit::Impl::Port::finish_save(ModelTime now) {
     unsaved_ = kSavePage;
-    for (const SavedGroup& group : pending_)
+    for (const SavedGroup& group : pending_) {
         unsaved_ += store(group);
+        if (group.record.owed != 0) unit_.owed_by(launch_, group.record, save_);
+    }
     pending_.clear();
     saved_bytes_ += kSavePage;
     go_on_saving(now);
@@ -409,6 +412,8 @@ std::optional<std::uint64_t> VectorUnit::Impl::Port::load(std::uint64_t save) {
     std::ranges::sort(numbers);
     if (std::ranges::adjacent_find(numbers) != numbers.end() || waiting_groups() == 0) return std::nullopt;
     area->invalidate();
+    for (const SavedGroup& group : pending_)
+        if (group.record.owed != 0) unit_.owed_by(launch_, group.record, Impl::kNoArea);
     return header->row;
 }
 

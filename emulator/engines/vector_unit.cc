@@ -157,7 +157,7 @@ void VectorUnit::Impl::save(Core& core, ModelTime now) {
     join();
     core.phase = Core::Phase::kSaving;
     SavedGroup group = core.core.save();
-    group.record.owed = keep(core.port->launch(), group.record.group, core.peers.leave());
+    group.record.owed = keep(core.port->launch(), group.record.group, core.port->area(), core.peers.leave());
     carry(core, core.port->store(group), config.save_core_ps, now);
 }
 
@@ -472,27 +472,33 @@ void VectorUnit::Impl::forget_parked() {
     });
 }
 
-std::uint64_t VectorUnit::Impl::keep(const KernelLaunch& launch, std::uint64_t group,
+std::uint64_t VectorUnit::Impl::keep(const KernelLaunch& launch, std::uint64_t group, std::uint64_t save,
                                      std::unique_ptr<PeerAccess::Owed> owed) {
     if (owed == nullptr) return 0;
     forget_owed();
     if (owing.size() == kMostOwing) {
-        owing.front().owed->forget();
-        owing.pop_front();
+        // The oldest of its own process, if there is one.
+        auto it = std::ranges::find(owing, launch.desc.asid, [](const Owing& one) { return one.desc.asid; });
+        if (it == owing.end()) it = owing.begin();
+        it->owed->forget();
+        owing.erase(it);
     }
-    owing.push_back({launch.desc, launch.serial, group, ++owed_numbers,
+    owing.push_back({launch.desc, launch.serial, save, group, ++owed_numbers,
                      context.mmu.root_changes(launch.desc.asid), std::move(owed)});
     return owed_numbers;
+}
+
+bool VectorUnit::Impl::is_owed(const Owing& one, const KernelLaunch& launch, const orr_save_group& record) {
+    return one.number == record.owed && one.group == record.group &&
+           std::memcmp(&one.desc, &launch.desc, sizeof launch.desc) == 0;
 }
 
 std::unique_ptr<PeerAccess::Owed> VectorUnit::Impl::take_owed(const KernelLaunch& launch,
                                                               const orr_save_group& record) {
     forget_owed();
     // The guest can write the number.
-    const auto it = std::ranges::find_if(owing, [&](const Owing& each) {
-        return each.number == record.owed && each.group == record.group &&
-               std::memcmp(&each.desc, &launch.desc, sizeof launch.desc) == 0;
-    });
+    const auto it =
+        std::ranges::find_if(owing, [&](const Owing& each) { return is_owed(each, launch, record); });
     if (it == owing.end()) return nullptr;
     auto owed = std::move(it->owed);
     owing.erase(it);
@@ -503,6 +509,22 @@ std::unique_ptr<PeerAccess::Owed> VectorUnit::Impl::take_owed(const KernelLaunch
 void VectorUnit::Impl::forget_owed() {
     std::erase_if(owing, [&](const Owing& each) {
         if (each.root_changes == context.mmu.root_changes(each.desc.asid)) return false;
+        each.owed->forget();
+        return true;
+    });
+}
+
+void VectorUnit::Impl::owed_by(const KernelLaunch& launch, const orr_save_group& record, std::uint64_t save) {
+    for (Owing& each : owing) {
+        if (!is_owed(each, launch, record)) continue;
+        each.serial = launch.serial;
+        each.save = save;
+    }
+}
+
+void VectorUnit::Impl::forget_owed_at(std::uint64_t save) {
+    std::erase_if(owing, [&](const Owing& each) {
+        if (each.save != save) return false;
         each.owed->forget();
         return true;
     });

@@ -122,8 +122,14 @@ class VectorUnit::Impl {
     void forget_parked();
     std::unique_ptr<LaunchCheck> new_check(const KernelLaunch& launch);
     // What groups owe that were preempted, until they go on: known by the number in their record, 0: nothing.
-    std::uint64_t keep(const KernelLaunch& launch, std::uint64_t group,
+    // `save`: where the record goes.
+    std::uint64_t keep(const KernelLaunch& launch, std::uint64_t group, std::uint64_t save,
                        std::unique_ptr<PeerAccess::Owed> owed);
+    // Its record is loaded (kNoArea) or saved again, by this launch.
+    void owed_by(const KernelLaunch& launch, const orr_save_group& record, std::uint64_t save);
+    // What was saved there does not go on.
+    void forget_owed_at(std::uint64_t save);
+    static constexpr std::uint64_t kNoArea = ~std::uint64_t{0};
     // nullptr: it is not there.
     std::unique_ptr<PeerAccess::Owed> take_owed(const KernelLaunch& launch, const orr_save_group& record);
     void forget_owed();
@@ -155,9 +161,10 @@ class VectorUnit::Impl {
     std::deque<Parked> parked;  // the oldest first
     struct Owing {
         orr_desc_kernel desc;
-        std::uint64_t serial, group, number, root_changes;
+        std::uint64_t serial, save, group, number, root_changes;
         std::unique_ptr<PeerAccess::Owed> owed;
     };
+    static bool is_owed(const Owing& one, const KernelLaunch& launch, const orr_save_group& record);
     std::deque<Owing> owing;          // the oldest first
     std::uint64_t owed_numbers = 0;   // that were given
     std::unique_ptr<RunAhead> ahead;  // nullptr: one thread computes; ends before the cores
@@ -265,6 +272,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     void take_back(const Core& core, ModelTime now);
     // Writes a group of this port to the save area. Gives its bytes, which have still to pass VRAM.
     std::uint64_t store(const SavedGroup& group);
+    std::uint64_t area() const { return save_; }
     void group_done(ModelTime now);
     void group_saved(ModelTime now);
     // Ends the dispatch at model time `at`: cores that run it are free at once.

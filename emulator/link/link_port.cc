@@ -254,6 +254,10 @@ LinkTold LinkPort::tell(std::uint32_t node, const BarrierWord& word) {
 void LinkPort::abandon(std::uint32_t tag) {
     impl_->requests_.abandon(tag);
 }
+void LinkPort::put_aside(std::uint32_t tag, bool aside) {
+    impl_->requests_.put_aside(tag, aside);
+    if (!aside) impl_->keep_time();
+}
 PeerPort::Refusals LinkPort::refused_by(std::uint32_t node) const {
     const auto found = impl_->refusals_.find(node);
     return found != impl_->refusals_.end() ? found->second : Refusals{};

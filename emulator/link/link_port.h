@@ -240,6 +240,7 @@ class LinkPort final : public PeerPort {
     LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
                    Asker& asker) override;
     void abandon(std::uint32_t tag) override;
+    void put_aside(std::uint32_t tag, bool aside) override;
     LinkTold tell(std::uint32_t node, const BarrierWord& word) override;
     Refusals refused_by(std::uint32_t node) const override;
     void wait_for_room(std::uint32_t node, Event& event) override;

@@ -30,11 +30,12 @@ class Requests {
     // The tag of a new one; 0: all slots are taken. While there are abandoned ones, whose answers may never
     // come, a node has no more slots than are free: so some are left for the others.
     std::uint32_t add(const Request& request);
-    // To that node, which nobody waits for any more.
+    // To that node, which nobody waits for any more, or which are put aside.
     std::uint32_t abandoned(std::uint32_t node) const;
     // What an answer with this tag is for; nothing: for no request. The slot is free then.
     std::optional<Request> take(std::uint32_t tag, std::uint32_t node);
     void abandon(std::uint32_t tag);
+    void put_aside(std::uint32_t tag, bool aside);
     bool waits() const { return waits_ != 0; }
 
     // No answer comes to these any more: `ended` is called with the tag of each that somebody waits for.
@@ -58,7 +59,8 @@ class Requests {
     struct Slot {
         Request request{};
         std::uint32_t round = 1;  // in the upper bits of the tag: an old answer is for nobody
-        bool used = false;
+        bool used = false, aside = false;
+        bool waits() const { return used && !aside && request.asker != nullptr; }
     };
     static constexpr std::uint32_t kPorts = ORR_LINK_MAX_PORTS;
     static constexpr std::uint32_t kRounds = (std::uint32_t{1} << 23) / kPorts;

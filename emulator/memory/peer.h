@@ -100,6 +100,8 @@ class PeerPort {
                            Asker& asker) = 0;
     // Nobody waits for that answer any more, and nothing is written to where it was to go.
     virtual void abandon(std::uint32_t tag) = 0;
+    // Its asker is off its core and in no hurry, or back: until then it counts as one that nobody waits for.
+    virtual void put_aside(std::uint32_t tag, bool aside) = 0;
     static constexpr std::size_t kMostRead = 32u << 10;
     static constexpr std::uint32_t kMostRequests = 512;  // on their way at once, whoever asks
     // What the owners said of this card's writes and signals that they refused.

@@ -474,6 +474,25 @@ TEST_F(PeerAccessTest, WhatASavedGroupOwesGoesWithIt) {
     ASSERT_EQ(rig.done.size(), 1u);
     EXPECT_EQ(rig.done[0].status, ORR_DONE_ABORTED);
     EXPECT_TRUE(rig.peer.asked.empty());
+    // Jobs that are dropped while they are saved: the area is another's then.
+    rig.done.clear();
+    for (unsigned n = 0; n < 3; ++n) {
+        save();
+        EXPECT_GE(rig.peer.put_aside_, 4);
+    }
+    // One that goes on, is saved again before its groups have cores, and is aborted then.
+    ASSERT_TRUE(unit->port(1).resume(kArea, 1));
+    ASSERT_TRUE(unit->port(1).preempt(Preempt::kNow, kArea));
+    rig.run();
+    ASSERT_EQ(rig.done.size(), 1u);
+    EXPECT_EQ(rig.done[0].status, ORR_DONE_PREEMPTED);
+    EXPECT_EQ(rig.peer.asked.size(), 4u);
+    ASSERT_TRUE(unit->port(1).resume(kArea, 1));
+    ASSERT_TRUE(unit->port(1).preempt(Preempt::kNow, kArea));
+    unit->port(1).abort();
+    rig.run();
+    EXPECT_TRUE(rig.peer.asked.empty());
+    rig.done.clear();
     // Its process ends: seen when the next group is saved.
     save();
     rig.mmu.set_root(1, 0);

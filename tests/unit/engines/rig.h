@@ -67,6 +67,8 @@ class FakePeer final : public PeerPort {
         ++abandoned;
         std::erase_if(asked, [tag](const Question& one) { return one.tag == tag; });
     }
+    void put_aside(std::uint32_t, bool aside) override { put_aside_ += aside ? 1 : -1; }
+    int put_aside_ = 0;
     LinkTold tell(std::uint32_t, const BarrierWord&) override { return {.fault = fault, .sent = true}; }
     Refusals refused_by(std::uint32_t) const override { return refused; }
     struct Question {

@@ -425,6 +425,35 @@ TEST(Requests, TagsComeAgainOnlyAfterManyOthers) {
 }
 
 // The owner's fault plan cuts the link in the middle of what it answers.
+// What saved groups wait for is no reason to have others wait.
+TEST(Requests, ThoseThatArePutAsideLeaveSomeForOthers) {
+    link::Requests requests;
+    Ears ears;
+    std::vector<std::uint32_t> tags;
+    for (unsigned n = 0; n < link::Requests::kSlots / 2; ++n) {
+        tags.push_back(requests.add({.asker = &ears, .node = 2}));
+        requests.put_aside(tags.back(), true);
+    }
+    EXPECT_FALSE(requests.waits());
+    EXPECT_EQ(requests.abandoned(2), link::Requests::kSlots / 2);
+    EXPECT_EQ(requests.add({.asker = &ears, .node = 2}), 0u);
+    const std::uint32_t other = requests.add({.asker = &ears, .node = 3});
+    EXPECT_NE(other, 0u);
+    EXPECT_TRUE(requests.take(other, 3));
+    EXPECT_FALSE(requests.waits());
+    for (const std::uint32_t tag : tags)
+        requests.put_aside(tag, false);
+    EXPECT_TRUE(requests.waits());
+    requests.put_aside(tags[1], true);
+    requests.abandon(tags[1]);
+    for (const std::uint32_t tag : tags) {
+        const auto request = requests.take(tag, 2);
+        ASSERT_TRUE(request);
+        EXPECT_EQ(request->asker == nullptr, tag == tags[1]);
+    }
+    EXPECT_FALSE(requests.waits());
+}
+
 TEST(Requests, AnAnswerMayCutTheLink) {
     Net net(2, false);
     ASSERT_TRUE(net.up());
