@@ -12,8 +12,8 @@
 #include "orr_counters.h"
 #include "orr_device.h"
 
-/* A read is answered after 20 ms at the latest, and what was written before it may be late all the same. */
-#define ORR_SNAPSHOT_TRIES 5
+/* A read is answered after 20 ms at the latest, also before the card has come to what was written earlier. */
+#define ORR_SNAPSHOT_TRIES 50
 
 /**
  * orr_counters_init - prepare
