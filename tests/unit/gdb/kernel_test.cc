@@ -336,7 +336,10 @@ TEST_F(KernelGdbTest, StepsTakeTheirTimeAlsoIfTheGroupIsSaved) {
     for (unsigned event = 0; event < 20; ++event)
         ASSERT_TRUE(rig.events.run_next(kNever - 1));
     const std::uint64_t instructions = rig.counters.get(ORR_CTR_VECTOR_INSTRUCTIONS);
-    const std::uint64_t busy = rig.counters.get(ORR_CTR_VECTOR_BUSY_PS);
+    // With the quantum whose time has still to pass.
+    const std::uint64_t began = rig.events.now();
+    const std::uint64_t quantum = rig.events.next_time() - began;
+    const std::uint64_t busy = rig.counters.get(ORR_CTR_VECTOR_BUSY_PS) + unit->busy_now() + quantum;
     attach();
     for (unsigned step = 0; step < 60; ++step)
         ASSERT_EQ(resume("vCont;s:1"), "T05thread:1;");

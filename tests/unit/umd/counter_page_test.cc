@@ -54,9 +54,10 @@ std::string page() {
         "`orrery-smi --counters`); `VECTOR_HZ` is the vector cores' frequency. There is no value where a "
         "card\n"
         "lacks a counter, or where nothing happened of which it is a share.\n";
+    text += "\n| Metric | Unit | Formula | Meaning | High | Low |\n|---|---|---|---|---|---|\n";
     for (const MetricEntry& each : metric_catalogue()) {
-        text += std::string("\n**`") + each.name + "`** (" + each.unit + "): " + each.meaning + "\n\n    " +
-                each.formula + "\n\n- High: " + each.high + "\n- Low: " + each.low + "\n";
+        text += std::string("| `") + each.name + "` | " + each.unit + " | `" + each.formula + "` | " +
+                each.meaning + " | " + each.high + " | " + each.low + " |\n";
     }
     text +=
         "\n## Known limits\n\n"
