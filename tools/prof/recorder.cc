@@ -44,7 +44,7 @@ class Recorder {
         } else if (record.kind == orrProfWorkLost) {
             WorkLostRecord lost{};
             lost.device = static_cast<std::uint32_t>(static_cast<const orrProfWork*>(record.params)->device);
-            const std::lock_guard lock(mutex_);
+            const auto lock = ready();
             add(Type::kWorkLost, lost);
         } else {
             add_range(record);
@@ -53,15 +53,24 @@ class Recorder {
 
     void before_fork() { mutex_.lock(); }
     void in_parent() { mutex_.unlock(); }
-    // It writes a part of its own.
+    // It writes a part of its own, if it has anything to write.
     void in_child() {
         part_.forget();
         texts_.clear();
-        (void)part_.open(folder_, limit_);
+        reopen_ = true;
         mutex_.unlock();
     }
 
   private:
+    // Held while something is written; there is a part.
+    std::unique_lock<std::mutex> ready() {
+        std::unique_lock lock(mutex_);
+        if (reopen_) {
+            reopen_ = false;
+            (void)part_.open(folder_, limit_);
+        }
+        return lock;
+    }
     void add_call(const orrProfRecord& record) {
         const bool text = record.call == orrProfCall_orrGetErrorName ||
                           record.call == orrProfCall_orrGetErrorString ||
@@ -73,7 +82,7 @@ class Recorder {
         call.external = record.external;
         call.thread = static_cast<std::uint32_t>(record.thread);
         if (!text) call.error = static_cast<std::int32_t>(*static_cast<const orrError_t*>(record.result));
-        const std::lock_guard lock(mutex_);
+        const auto lock = ready();
         call.head.text = number_of(record.name);
         add(Type::kCall, call);
     }
@@ -83,7 +92,7 @@ class Recorder {
         range.correlation = record.correlation;
         range.external = record.external;
         range.thread = static_cast<std::uint32_t>(record.thread);
-        const std::lock_guard lock(mutex_);
+        const auto lock = ready();
         range.head.text = number_of(record.name);
         range.domain = number_of(record.domain);
         add(record.kind == orrProfRangeBegin ? Type::kRangeBegin
@@ -106,7 +115,7 @@ class Recorder {
         work.used_ps = done.used_ps;
         work.operation = static_cast<std::uint16_t>(done.operation);
         work.outcome = static_cast<std::uint16_t>(done.outcome);
-        const std::lock_guard lock(mutex_);
+        const auto lock = ready();
         work.head.text = number_of(record.name);
         work.stream_name = number_of(done.stream_name);
         add(Type::kWork, work);
@@ -151,6 +160,7 @@ class Recorder {
     };
     std::string folder_;
     std::uint64_t limit_ = 0;
+    bool reopen_ = false;
     std::mutex mutex_;
     Part part_;
     std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> texts_;

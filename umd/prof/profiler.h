@@ -19,6 +19,11 @@ inline constexpr std::uint32_t kProfNotStarted = 1u << 31;
 // What any subscription wants, of orrProfWant...: what nobody wants costs this one load.
 inline std::atomic<std::uint32_t> prof_wanted{kProfNotStarted};
 
+// Of what cannot come before the first call.
+inline bool prof_has(std::uint32_t kind) noexcept {
+    return (prof_wanted.load(std::memory_order_relaxed) & kind) != 0;
+}
+
 inline bool prof_wants(std::uint32_t kind) noexcept {
     return (prof_wanted.load(std::memory_order_relaxed) & (kind | kProfNotStarted)) != 0;
 }

@@ -103,8 +103,9 @@ void Stream::note_work(std::uint64_t index, OpNote note) noexcept {
 }
 
 void Stream::close() {
-    // While the card's records can still be told from those of who gets its number next.
-    (void)context_.work_log().drain();
+    // While the card's records can still be told from those of who gets its number next. Nothing of the
+    // others is told, and they may go while somebody holds a lock that a callback would want.
+    if (use_ == Use::kWork && queue() != nullptr) (void)context_.work_log().drain();
     {
         const std::lock_guard lock(relays_mutex_);
         for (auto& [device, relay] : relays_) {

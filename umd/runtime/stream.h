@@ -339,7 +339,7 @@ inline void Stream::put_locked(std::uint64_t index, const orr_packet& packet, Op
     const std::uint64_t slot = index & (entries_ - 1);
     notes_[slot] = note;
     store_packet(packets_[slot], packet, static_cast<std::uint32_t>(index));
-    if (prof_wants(orrProfWantWork)) [[unlikely]]
+    if (prof_has(orrProfWantWork)) [[unlikely]]
         note_work(index, note);
 }
 

@@ -118,11 +118,11 @@ void WorkLog::run(const std::stop_token& stop) {
         lock.unlock();
         (void)drain();
         lock.lock();
-        if (prof_wants(orrProfWantWork)) continue;
+        if (prof_has(orrProfWantWork)) continue;
         // Whoever subscribes now and still finds it on has been seen by the second look.
         state_.store(State::kOff);
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        if (prof_wants(orrProfWantWork)) {
+        if (prof_has(orrProfWantWork)) {
             state_.store(State::kOn);
         } else {
             (void)context_.winsys().want_work(false);
