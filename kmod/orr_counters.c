@@ -6,14 +6,18 @@
  * perf, sysfs and processes do not spoil what each other reads. The card is told where with a tag, and shows
  * the tag of the last that is there.
  */
+#include <linux/delay.h>
 #include <linux/dma-mapping.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 
 #include "orr_counters.h"
 #include "orr_device.h"
 
-/* A read is answered after 20 ms at the latest, also before the card has come to what was written earlier. */
-#define ORR_SNAPSHOT_TRIES 50
+/* A busy host's card may be late. */
+#define ORR_SNAPSHOT_TIMEOUT HZ
+/* Reads of a register, each of which takes 20 ms at the most: perf waits no longer with interrupts off. */
+#define ORR_SNAPSHOT_TRIES 2
 
 /**
  * orr_counters_init - prepare
@@ -21,6 +25,7 @@
  */
 void orr_counters_init(struct orr_device *odev)
 {
+	mutex_init(&odev->snapshot.readers);
 	raw_spin_lock_init(&odev->snapshot.lock);
 }
 
@@ -41,24 +46,57 @@ int orr_counters_alloc(struct orr_device *odev)
 	return snapshot->words ? 0 : -ENOMEM;
 }
 
-/* With the lock held. Return: as orr_counters_read(). */
-static int orr_snapshot_take(struct orr_device *odev)
+/* Whether the last one that was asked for is there. Return: 0, -EAGAIN: not yet; else as orr_counters_read(). */
+static int orr_snapshot_look(struct orr_device *odev)
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
-	unsigned int tries;
-	u32 done;
+	const u32 done = orr_read32(odev, ORR_R_SNAPSHOT_DONE);
 
+	lockdep_assert_held(&snapshot->lock);
+	if (done == U32_MAX)
+		return -ENODEV;
+	if ((done & 0xffff) != snapshot->tag)
+		return -EAGAIN;
+	snapshot->pending = false;
+	return done >> 16 ? -EIO : 0;
+}
+
+/*
+ * Asks for one, unless the card owes one: that will be of a moment after this, too, and a card that takes none
+ * is not to have its commands pile up. After a reset it owes it for ever.
+ */
+static void orr_snapshot_ask(struct orr_device *odev)
+{
+	struct orr_snapshot *snapshot = &odev->snapshot;
+
+	lockdep_assert_held(&snapshot->lock);
+	if (snapshot->pending && time_before(jiffies, snapshot->asked + ORR_SNAPSHOT_TIMEOUT))
+		return;
 	/* Never 0, which is what the register says after a reset. */
 	snapshot->tag = snapshot->tag % (ORR_SNAPSHOT_ALIGN - 1) + 1;
+	snapshot->pending = true;
+	snapshot->asked = jiffies;
 	orr_write64(odev, ORR_R_SNAPSHOT, snapshot->dma | snapshot->tag);
-	for (tries = 0; tries < ORR_SNAPSHOT_TRIES; tries++) {
-		done = orr_read32(odev, ORR_R_SNAPSHOT_DONE);
-		if (done == U32_MAX)
-			return -ENODEV;
-		if ((done & 0xffff) == snapshot->tag)
-			return done >> 16 ? -EIO : 0;
+}
+
+static void orr_snapshot_copy(const struct orr_snapshot *snapshot, u32 first, u32 count, u64 *values)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		values[i] = le64_to_cpu(READ_ONCE(snapshot->words[first + i]));
+}
+
+static int orr_counters_read_each(struct orr_device *odev, u32 first, u32 count, u64 *values)
+{
+	bool ones = false;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		values[i] = orr_read64(odev, ORR_R_COUNTER(first + i));
+		ones |= values[i] == U64_MAX;
 	}
-	return -ETIMEDOUT;
+	return ones ? -ENODEV : 0;
 }
 
 /**
@@ -68,30 +106,67 @@ static int orr_snapshot_take(struct orr_device *odev)
  * @count: how many; all are below odev->info.counters
  * @values: room for them
  *
- * Any context. Of a card before 2.8 they are read one after the other.
+ * Sleeps, a second at most for each reader before this one. Of a card before 2.8 they are read one after the
+ * other.
  *
  * Return: 0; -ENODEV: it reads as all-ones, which is for orr_hw_answers(); -EIO: it cannot reach our memory;
- * -ETIMEDOUT: it was late.
+ * -ETIMEDOUT: it was late; -ERESTARTSYS.
  */
 int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values)
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
-	bool ones = false;
-	u32 i;
+	const unsigned long until = jiffies + ORR_SNAPSHOT_TIMEOUT;
+	bool asked = false;
 	int ret;
 
-	if (!snapshot->words) {
-		for (i = 0; i < count; i++) {
-			values[i] = orr_read64(odev, ORR_R_COUNTER(first + i));
-			ones |= values[i] == U64_MAX;
-		}
-		return ones ? -ENODEV : 0;
-	}
-	guard(raw_spinlock_irqsave)(&snapshot->lock);
-	ret = orr_snapshot_take(odev);
+	if (!snapshot->words)
+		return orr_counters_read_each(odev, first, count, values);
+	ret = mutex_lock_interruptible(&snapshot->readers);
 	if (ret)
-		return ret;
-	for (i = 0; i < count; i++)
-		values[i] = le64_to_cpu(READ_ONCE(snapshot->words[first + i]));
-	return 0;
+		return -ERESTARTSYS;
+	for (;;) {
+		scoped_guard(raw_spinlock_irqsave, &snapshot->lock) {
+			if (!asked)
+				orr_snapshot_ask(odev);
+			asked = true;
+			ret = orr_snapshot_look(odev);
+			if (!ret)
+				orr_snapshot_copy(snapshot, first, count, values);
+		}
+		if (ret != -EAGAIN)
+			break;
+		if (time_after(jiffies, until)) {
+			ret = -ETIMEDOUT;
+			break;
+		}
+		usleep_range(50, 500);
+	}
+	mutex_unlock(&snapshot->readers);
+	return ret;
+}
+
+/**
+ * orr_counters_read_atomic - the same in any context but NMI
+ * @odev: the card; the caller is inside orr_enter()
+ * @first: number of the first
+ * @count: how many
+ * @values: room for them
+ *
+ * Return: as orr_counters_read(), but -ETIMEDOUT after a moment.
+ */
+int orr_counters_read_atomic(struct orr_device *odev, u32 first, u32 count, u64 *values)
+{
+	struct orr_snapshot *snapshot = &odev->snapshot;
+	unsigned int tries;
+	int ret = -EAGAIN;
+
+	if (!snapshot->words)
+		return orr_counters_read_each(odev, first, count, values);
+	guard(raw_spinlock_irqsave)(&snapshot->lock);
+	orr_snapshot_ask(odev);
+	for (tries = 0; ret == -EAGAIN && tries < ORR_SNAPSHOT_TRIES; tries++)
+		ret = orr_snapshot_look(odev);
+	if (!ret)
+		orr_snapshot_copy(snapshot, first, count, values);
+	return ret == -EAGAIN ? -ETIMEDOUT : ret;
 }

@@ -15,5 +15,6 @@ struct orr_device;
 void orr_counters_init(struct orr_device *odev);
 int orr_counters_alloc(struct orr_device *odev);
 int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values);
+int orr_counters_read_atomic(struct orr_device *odev, u32 first, u32 count, u64 *values);
 
 #endif

@@ -220,7 +220,9 @@ struct orr_irq {
  * struct orr_snapshot - where the card writes its counters, all of one moment
  */
 struct orr_snapshot {
-	/** @lock: one reader after the other; perf reads with interrupts off */
+	/** @readers: those that may sleep come one after the other */
+	struct mutex readers;
+	/** @lock: of the page and what follows; perf reads with interrupts off */
 	raw_spinlock_t lock;
 	/** @words: what the card writes, ORR_COUNTERS_MAX; NULL: it cannot. Under @lock */
 	__le64 *words;
@@ -228,6 +230,10 @@ struct orr_snapshot {
 	dma_addr_t dma;
 	/** @tag: of the last one asked for; @lock */
 	u32 tag;
+	/** @pending: that has not been seen to be there; @lock */
+	bool pending;
+	/** @asked: when, in jiffies; @lock */
+	unsigned long asked;
 };
 
 /**

@@ -88,7 +88,7 @@ static void orr_pmu_take(struct orr_pmu *pmu)
 	odev = rcu_dereference(pmu->odev);
 	if (!odev || orr_enter(odev, &idx))
 		return;
-	if (!orr_counters_read(odev, 0, odev->info.counters, pmu->values)) {
+	if (!orr_counters_read_atomic(odev, 0, odev->info.counters, pmu->values)) {
 		pmu->known = odev->info.counters;
 		pmu->of = pmu->cards;
 	}

@@ -16,11 +16,6 @@
       "Share of the control core's work in which it waits for memory or engines.", \
       "Queues in host memory, or others that fill the ways to memory, slow the firmware down.", \
       "The firmware computes.") \
-    X(SLOT_SHARE, "slot_share", "%", \
-      100 * SLOT_PACKETS / (COPY_JOBS + VECTOR_JOBS), \
-      "Share of jobs that went from a ring slot straight to an engine.", \
-      "Launches take the short way.", \
-      "The firmware looks at most packets: waits, preemption or what the launch unit does not take.") \
     X(COPY_UTILISATION, "copy_utilisation", "%", \
       100 * COPY_BUSY_PS / (COPY_BUSY_PS + COPY_IDLE_PS), \
       "Share of the time in which copy engines had a copy, the mean of all.", \

@@ -90,6 +90,9 @@ std::unexpected<Error> fail_errno(int number, std::string_view what) {
                 "{}: this process, or its user, holds its share of the card's 256 grants; each buffer "
                 "takes one for each card that may write to it. Use fewer and larger buffers",
                 what);
+        case ETIMEDOUT:
+            return fail(orrErrorTimeout, "{}. The card is late: its host is busy, or it is held; try again",
+                        text);
         case EXDEV:
             return fail(orrErrorPeerAccess,
                         "{}. No way over links that are up joins the two cards: orrery-smi shows the links",

@@ -85,7 +85,7 @@
     X(28, CORE_STALL_PS, "core_stall_ps", "ps", "core", \
       "Model time in which the control core waited for memory or engines.") \
     X(29, SLOT_PACKETS, "slot_packets", "packets", "launch", \
-      "Packets that went from a ring slot straight to an engine.") \
+      "Packets that ring slots read ahead, each time that one did.") \
     X(30, PREEMPTIONS, "preemptions", "descriptors", "card", \
       "Kernels that were interrupted for others.") \
     X(31, SAVED_BYTES, "saved_bytes", "bytes", "card", \
