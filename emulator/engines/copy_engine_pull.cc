@@ -59,6 +59,9 @@ void CopyEngine::ask_again(Asked& asked, ModelTime at) {
     asked.tag = ask.tag;
     if (ask.tag != 0) {
         waits_ = true;
+    } else if (ask.fault == ORR_FAULT_NONE) {
+        parked_ = asked.link;
+        parked_node_ = asked.node;
     } else {
         free_ = later(at, kAgainPs);
     }

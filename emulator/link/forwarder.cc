@@ -153,8 +153,12 @@ void Forwarder::count_arrival(const Message& message) {
 }
 
 void Forwarder::count_loss(const Message& message, Status status) {
+    if (hooks_.lost && hooks_.comes_here(message.source)) hooks_.lost(message);
+    refuse(message, status);
+}
+
+void Forwarder::refuse(const Message& message, Status status) {
     const bool comes_here = hooks_.comes_here(message.source);
-    if (comes_here && hooks_.lost) hooks_.lost(message);
     counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
     if (comes_here) hooks_.cannot(message, status);
 }
@@ -203,6 +207,8 @@ bool Forwarder::pass(const Message& message) {
     count_arrival(message);
     if (passed.what == Passed::kGone)
         gone(message, onward, passed.through);
+    else if (all != nullptr)
+        refuse(message, kNoRoute);  // a read that is not to be combined: nothing that others sent is lost
     else
         count_loss(message, onward == nullptr ? kNoRoute : kAnswerLost);
     return true;

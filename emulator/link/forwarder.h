@@ -113,6 +113,7 @@ class Forwarder {
     void wait_at(LinkPort* onward, const Message& message);
     void count_arrival(const Message& message);
     void count_loss(const Message& message, Status status);
+    void refuse(const Message& message, Status status);  // who asked is told, others hear nothing
     // It belongs to the turn that this one has at a port.
     bool is_in_turn(const Message& message) const;
     void end_turn();
