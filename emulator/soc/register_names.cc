@@ -88,14 +88,14 @@ constexpr Name kHost[] = {
     N(ORR_R_MULTICAST_CMD),
     N(ORR_R_MULTICAST_DONE),
     N(ORR_R_MULTICAST_FAULT),
-    N(ORR_R_SNAPSHOT),
-    N(ORR_R_SNAPSHOT_DONE),
     N(ORR_R_SINK),
     N(ORR_R_SINK_BYTES),
     N(ORR_R_SINK_BASE),
     N(ORR_R_SINK_TYPES),
     N(ORR_R_SINK_DONE),
     N(ORR_R_SINK_FAULT),
+    N(ORR_R_SNAPSHOT),
+    N(ORR_R_SNAPSHOT_DONE),
     N(ORR_R_SKU),
 };
 constexpr Name kLink[] = {

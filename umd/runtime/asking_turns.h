@@ -23,8 +23,8 @@ class AskingTurns {
     // ago.
     bool begin(const Who& who, std::int64_t now) {
         std::erase_if(askers_, [&](const auto& one) { return now - one.second.seen > kGoneNs; });
-        // A new one is behind all who wait.
-        Asker& own = askers_.try_emplace(who, Asker{.turn = turns_}).first->second;
+        // A new one is behind all who wait, but for who has just asked.
+        Asker& own = askers_.try_emplace(who, Asker{.turn = turns_ - 1}).first->second;
         own.seen = now;
         if (asked_ && now - last_ < kBetweenNs) return false;
         began_ = now;
@@ -39,18 +39,18 @@ class AskingTurns {
         for (auto& one : askers_)
             one.second.seen += now - began_;
         Asker& own = askers_[who];
-        own.turn = ++turns_;
+        own.turn = turns_ += 2;
         return std::exchange(own.stamp, stamp) == stamp && stamp != 0;
     }
 
   private:
     struct Asker {
         std::int64_t seen = 0;
-        std::uint64_t turn = 0;   // its last one, or that of whoever came before it
+        std::uint64_t turn = 0;   // whose is lower has waited longer
         std::uint64_t stamp = 0;  // what it was shown in it
     };
     std::map<Who, Asker> askers_;
-    std::uint64_t turns_ = 0;
+    std::uint64_t turns_ = 1;
     std::int64_t began_ = 0, last_ = 0;
     bool asked_ = false;
 };

@@ -201,7 +201,7 @@ TEST_F(HostRegistersTest, GrantsAreCountedWhetherTheyMakeSenseOrNot) {
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_RESETS), 1u) << "nothing comes of it";
     EXPECT_EQ(rig_.read32(link + ORR_R_LINK_LOSSES), 0u);
     const std::uint64_t errors = rig_.counter(ORR_CTR_GUEST_ERRORS);
-    rig_.write32(link + ORR_R_LINK_DRAIN, 2);
+    rig_.write32(link + ORR_R_LINK_DRAIN, ORR_LINK_DRAIN_FORCED + 1);
     rig_.write32(link + ORR_R_LINK_RESET, 2);
     for (const std::uint32_t bad : {2u, 4u, ORR_LINK_IF_LOSSES | 1u << ORR_LINK_LOSSES_SHIFT,
                                     ORR_LINK_FORWARD | 1u << ORR_LINK_LOSSES_SHIFT})
