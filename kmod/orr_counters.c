@@ -46,7 +46,7 @@ int orr_counters_alloc(struct orr_device *odev)
 	return snapshot->words ? 0 : -ENOMEM;
 }
 
-/* Whether the last one that was asked for is there. Return: 0, -EAGAIN: not yet; else as orr_counters_read(). */
+/* Whether the last one that was asked for is there. Return: -EAGAIN: not yet; else as orr_counters_read(). */
 static int orr_snapshot_look(struct orr_device *odev)
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
@@ -62,8 +62,8 @@ static int orr_snapshot_look(struct orr_device *odev)
 }
 
 /*
- * Asks for one, unless the card owes one: that will be of a moment after this, too, and a card that takes none
- * is not to have its commands pile up. After a reset it owes it for ever.
+ * Asks for one, unless the card owes one: that will be of a moment after this, too, and commands are
+ * not to pile up at a card that takes none. After a reset it owes it for ever.
  */
 static void orr_snapshot_ask(struct orr_device *odev)
 {

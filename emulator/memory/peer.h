@@ -23,10 +23,11 @@ struct LinkSend {
 
 // What became of a request.
 struct LinkAnswer {
-    std::uint32_t fault = ORR_FAULT_NONE;  // ORR_FAULT_PEER_DENIED, _PEER_KEY, _NO_ROUTE, _PEER_DOWN, _PEER_BUSY
-    std::uint64_t value = 0;               // of an atomic: the old one
-    ModelTime began = 0;                   // by the clock, when its first byte came
-    ModelTime came = 0;                    // and its last
+    std::uint32_t fault =
+        ORR_FAULT_NONE;       // ORR_FAULT_PEER_DENIED, _PEER_KEY, _NO_ROUTE, _PEER_DOWN, _PEER_BUSY
+    std::uint64_t value = 0;  // of an atomic: the old one
+    ModelTime began = 0;      // by the clock, when its first byte came
+    ModelTime came = 0;       // and its last
 };
 
 // Who asks peers for something. Called from events or a look at the link, on the card thread.
@@ -90,8 +91,9 @@ class PeerPort {
     // ORR_FAULT_PEER_BUSY: too many are on their way, try again later.
     virtual LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
                          Asker& asker) = 0;
-    // The same where `node` may be a multicast: the elements of its members, combined in their order. `offset` and
-    // to.size() cut none. An answer with ORR_FAULT_PEER_BUSY: the switch has no room now, ask again.
+    // The same where `node` may be a multicast: the elements of its members, combined in their order.
+    // `offset` and to.size() cut none. An answer with ORR_FAULT_PEER_BUSY: the switch has no room now, ask
+    // again.
     virtual LinkAsk reduce(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to,
                            const LinkReduction& /*how*/, ModelTime at, Asker& asker) {
         return read(node, offset, to, at, asker);

@@ -6,9 +6,9 @@
 #include <limits>
 #include <random>
 
-#include "emulator/memory/reduction.h"
 #include "emulator/engines/save_area.h"
 #include "emulator/faults/faults.h"
+#include "emulator/memory/reduction.h"
 #include "tests/unit/engines/rig.h"
 
 namespace orrery::emu::test {

@@ -375,7 +375,8 @@ TEST(Multicasts, AForcedDrainLosesNothingForWhoIsBusy) {
     EXPECT_EQ(star[2].semaphore(kSem + 32).value, 2u);
 }
 
-// A driver begins to count anew: a switch between others does not know, and takes the first epochs for what they are.
+// A driver begins to count anew: a switch between others does not know, and takes the first epochs for what
+// they are.
 TEST(Multicasts, NewLivesPassOverATree) {
     Star star;
     star.make_tree(2, 2, 2);

@@ -1,3 +1,4 @@
+#!/bin/sh
 # A sample, recorded: its results and status are as ever, and each of its calls is in the profile.
 set -eu
 orrery-prof record -o /tmp/sample.prof -- vector_basics --quick

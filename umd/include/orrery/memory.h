@@ -150,8 +150,9 @@ typedef enum orrReduceOp {
  * dst[i] = dst[i] op src[i] for `count` elements, done by a copy engine; the same bits always. Integers wrap
  * around; floats are rounded to nearest even at each element, and a NaN that comes out is the quiet one
  * without payload. Memory of orrMalloc on the device that does it (else orrErrorPeerAccess), or of
- * orrMallocHost, and src may be a multicast of that device (orrMulticastReadable); both are multiples of the element's size, and the same or apart. Returns when that is done;
- * runs on the destination's device, else the source's, else the current one. flags: 0.
+ * orrMallocHost, and src may be a multicast of that device (orrMulticastReadable); both are multiples of the
+ * element's size, and the same or apart. Returns when that is done; runs on the destination's device, else
+ * the source's, else the current one. flags: 0.
  */
 ORR_API orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType type, orrReduceOp op,
                                    unsigned flags);
