@@ -339,7 +339,7 @@ unsigned edges_of(const Place& place) {
 
 // A queue has its own arrival behind its wait, which is a circle, unless another, which waits for what a
 // process may signal, has something that would end the wait all the same.
-class WaysOut : public Barriers {
+class BarrierCycles : public Barriers {
   protected:
     void SetUp() override {
         Barriers::SetUp();
@@ -362,29 +362,29 @@ class WaysOut : public Barriers {
     const orr_packet host = wait_for(kVa + 64, 1);
 };
 
-TEST_F(WaysOut, AFailureOfAnotherMember) {
+TEST_F(BarrierCycles, AFailureOfAnotherMember) {
     orr_packet fails = signal(kPage, ORR_QERR_ABORTED);
     fails.header.opcode = ORR_PKT_FAIL;
     expect_one(1, host, fails);
 }
 
-TEST_F(WaysOut, AnArrivalForALaterRound) {
+TEST_F(BarrierCycles, AnArrivalForALaterRound) {
     expect_one(0, host, signal(kPage, 2));
 }
 
-TEST_F(WaysOut, ASignalOfTheReleaseItself) {
+TEST_F(BarrierCycles, ASignalOfTheReleaseItself) {
     expect_one(0, host, signal(kVa, 1));
 }
 
 // When the limit passes what is behind it fails, whichever round it is for.
-TEST_F(WaysOut, ALimitOfAnotherMember) {
+TEST_F(BarrierCycles, ALimitOfAnotherMember) {
     orr_packet limited = host;
     limited.word[2] = ORR_WAIT_LIMIT_MAX_NS;
     expect_one(1, limited, signal(kPage, 2));
 }
 
 // The same where the limit is not what its queue stands at.
-TEST_F(WaysOut, ALimitOfAnotherMemberLater) {
+TEST_F(BarrierCycles, ALimitOfAnotherMemberLater) {
     if (IsSkipped()) return;
     orr_packet limited = wait_for(kVa + 80, 1);
     limited.word[2] = ORR_WAIT_LIMIT_MAX_NS;
@@ -395,7 +395,7 @@ TEST_F(WaysOut, ALimitOfAnotherMemberLater) {
     EXPECT_EQ(edges_of(place(0)), 0u);
 }
 
-TEST_F(WaysOut, AreNoneThatWaitForTheSame) {
+TEST_F(BarrierCycles, AreNoneThatWaitForTheSame) {
     if (IsSkipped()) return;
     Queue other(place(0).fd(), place(0).vm, kRingVa + (1 << 20));
     ASSERT_EQ(other.error(), 0);
