@@ -1,15 +1,19 @@
+#include <array>
 #include <string>
 
 #include "umd/api/guard.h"
+#include "umd/prof/profiler.h"
 
 namespace orrery::umd {
 namespace {
 
 static_assert(ORR_VERSION == ORRERY_PROJECT_VERSION, "orrery/base.h and CMakeLists.txt differ");
 
-std::string& last_text() {
-    thread_local std::string text;
-    return text;
+// Of the thread's last failure, by how many callbacks it was in: what a tool's calls come to is not the
+// program's.
+std::string& last_text(std::uint32_t depth) {
+    thread_local std::array<std::string, 1 + orrProfMaxSubscriptions> texts;
+    return texts[depth];
 }
 
 struct Named {
@@ -77,10 +81,13 @@ Named describe(orrError_t error) {
 }  // namespace
 
 orrError_t report(const Error& error) noexcept {
+    ThreadMarks& marks = thread_marks();
+    marks.failed |= 1u << marks.depth;
+    std::string& text = last_text(marks.depth);
     try {
-        last_text() = error.text.empty() ? describe(error.code).sentence : error.text;
+        text = error.text.empty() ? describe(error.code).sentence : error.text;
     } catch (...) {
-        last_text().clear();
+        text.clear();
     }
     return error.code;
 }
@@ -106,7 +113,11 @@ const char* orrGetErrorString(orrError_t error) {
     return describe(error).sentence;
 }
 const char* orrGetLastErrorText(void) {
-    return last_text().c_str();
+    const ThreadMarks& marks = thread_marks();
+    std::uint32_t depth = marks.depth;
+    while (depth > 0 && (marks.failed & 1u << depth) == 0)
+        --depth;
+    return last_text(depth).c_str();
 }
 
 orrError_t orrGetVersion(uint32_t* version) {

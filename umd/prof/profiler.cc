@@ -141,7 +141,9 @@ std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t wa
     const bool told = now != 0 && (generation == 0 || now == generation) && (slot.want & want) != 0;
     if (told) {
         marks.inside |= bit(slot);
+        marks.failed &= ~(1u << ++marks.depth);
         slot.callback(slot.user, &record);
+        --marks.depth;
         marks.inside &= ~bit(slot);
     }
     slot.running.fetch_sub(1);

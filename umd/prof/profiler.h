@@ -97,6 +97,8 @@ struct ThreadMarks {
     std::uint64_t correlation = 0;  // of the call that it is in; 0: none that is told of
     std::uint64_t external = 0;     // as pushed last
     std::uint32_t inside = 0;       // bits of the slots in whose callbacks it is
+    std::uint32_t depth = 0;        // how many those are
+    std::uint32_t failed = 0;  // bits of the depths at which a call failed, in the callback that is there
 };
 ThreadMarks& thread_marks() noexcept;
 // Its number.

@@ -6,6 +6,7 @@ extern "C" {
 #include <orrery/prof_calls.h>
 }
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <memory>
@@ -126,6 +127,30 @@ TEST(Callbacks, OfTwoThatBothCallTheApiComeToAnEnd) {
     // Its own two; and for each of the other's two the call that it makes, in which that one hears nothing.
     EXPECT_EQ(first.words.size(), 6u);
     EXPECT_EQ(second.words.size(), 6u);
+}
+
+// Whether calls of tools fail is not to be seen by the program, nor by each other.
+TEST(Callbacks, LeaveTheProgramItsErrorText) {
+    FakeSystem system;
+    Heard first, second;
+    const auto fails = [](const orrProfRecord& record) {
+        if (record.call == orrProfCall_orrMalloc && record.kind == orrProfLeave) {
+            EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("null")) << "of the call that failed";
+        }
+        int none = 0;
+        EXPECT_EQ(orrFree(&none), orrErrorInvalidValue);
+        EXPECT_THAT(orrGetLastErrorText(),
+                    ::testing::HasSubstr(fmt::format("{}", static_cast<const void*>(&none))));
+    };
+    first.and_then = fails;
+    second.and_then = fails;
+    EXPECT_EQ(orrMalloc(nullptr, 64), orrErrorInvalidValue);
+    const char* const text = orrGetLastErrorText();
+    EXPECT_THAT(text, ::testing::HasSubstr("null"));
+    int count = 0;
+    EXPECT_EQ(orrGetDeviceCount(&count), orrSuccess);
+    EXPECT_THAT(text, ::testing::HasSubstr("null")) << "it is valid until the thread's next failure";
+    EXPECT_EQ(orrGetLastErrorText(), text);
 }
 
 TEST(Callbacks, TellNobodyOfTheEndWhoWasNotToldOfTheBeginning) {

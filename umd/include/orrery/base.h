@@ -84,7 +84,10 @@ typedef enum orrError {
 ORR_API const char* orrGetErrorName(orrError_t error);
 /** One sentence; never null. */
 ORR_API const char* orrGetErrorString(orrError_t error);
-/** Text of this thread's last failure: cause and next step. Valid until the thread's next failure. */
+/**
+ * Text of this thread's last failure: cause and next step. Valid until the thread's next failure. Failures of
+ * calls in a callback (orrery/prof.h) are the callback's: until one fails there it is the program's text.
+ */
 ORR_API const char* orrGetLastErrorText(void);
 
 /**
