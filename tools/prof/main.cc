@@ -35,7 +35,8 @@ constexpr const char* kHelp =
     "  --perfetto   for ui.perfetto.dev, a protobuf; without it JSON, which chrome://tracing takes too\n"
     "Exit status: record: the command's, 128 and the number of the signal that ended it, 127 if it cannot "
     "be\n"
-    "started, 1 if nothing was recorded; else 0, 1 a bad profile, 2 a mistake in the command line.\n";
+    "started, 1 if nothing was recorded or the profile could not be written; else 0, 1 a bad profile, 2 a "
+    "mistake\nin the command line.\n";
 
 int mistake(std::string_view what) {
     fmt::print(stderr, "orrery-prof: {}\n{}", text::shown(what), kHelp);
@@ -76,6 +77,8 @@ int run_record(const Words& words) {
     recording.recorder = found.dli_fname;
     const auto recorded = record(recording);
     if (!recorded) return problem(recorded.error().text, 127);
+    if (!recorded->fault.empty())
+        return problem(recorded->fault, recorded->status == 0 ? 1 : recorded->status);
     if (recorded->processes == 0) {
         (void)problem(
             "nothing was recorded: no process of the command called liborrery (one that is linked "

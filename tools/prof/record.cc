@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ std::string reason() {
     return std::generic_category().message(errno);
 }
 
-// Goes with all that is in it.
+// Goes with all that is in it, unless it is kept.
 class Folder {
   public:
     static Result<std::unique_ptr<Folder>> create() {
@@ -44,14 +45,16 @@ class Folder {
     explicit Folder(std::string path) : path_(std::move(path)) {}
     ~Folder() {
         std::error_code ignored;
-        fs::remove_all(path_, ignored);
+        if (!kept_) fs::remove_all(path_, ignored);
     }
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
     const std::string& path() const { return path_; }
+    void keep() { kept_ = true; }
 
   private:
     const std::string path_;
+    bool kept_ = false;
 };
 
 class File {
@@ -63,6 +66,10 @@ class File {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
     bool is_open() const { return fd_ >= 0; }
+    bool is_regular() const {
+        struct stat found{};
+        return ::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode);
+    }
     bool write(const void* data, std::size_t bytes) const {
         const char* at = static_cast<const char*>(data);
         while (bytes > 0) {
@@ -89,10 +96,28 @@ class File {
 
 pid_t g_child = 0;
 
-// Who ends orrery-prof means the program.
-void pass_on(int signal) {
-    if (g_child > 0) ::kill(g_child, signal);
-}
+// While there is one: who ends orrery-prof means the program, and of a terminal's interrupts that hears by
+// itself.
+class Signals {
+  public:
+    Signals() {
+        for (std::size_t i = 0; i < kSignals.size(); ++i)
+            before_[i] = ::signal(kSignals[i], i < 2 ? SIG_IGN : &pass_on);
+    }
+    ~Signals() {
+        for (std::size_t i = 0; i < kSignals.size(); ++i)
+            ::signal(kSignals[i], before_[i]);
+    }
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+
+  private:
+    static void pass_on(int signal) {
+        if (g_child > 0) ::kill(g_child, signal);
+    }
+    static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    std::array<sighandler_t, kSignals.size()> before_{};
+};
 
 void prepend_variable(const char* name, const std::string& value) {
     const char* const before = std::getenv(name);
@@ -123,11 +148,7 @@ Result<int> run(const Recording& recording, const std::string& parts) {
         ::close(pipe[0]);
         return fail("{} cannot be started: {}", recording.command[0], reason());
     }
-    // Of a terminal's interrupts the program hears by itself.
-    ::signal(SIGINT, SIG_IGN);
-    ::signal(SIGQUIT, SIG_IGN);
-    ::signal(SIGTERM, &pass_on);
-    ::signal(SIGHUP, &pass_on);
+    const Signals signals;
     int error = 0, status = 0;
     const bool failed = ::read(pipe[0], &error, sizeof error) == sizeof error;
     ::close(pipe[0]);
@@ -142,9 +163,10 @@ Result<int> run(const Recording& recording, const std::string& parts) {
 
 // Appends the part that a process wrote, which may have been anybody's program.
 Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
-    const File part(path, O_RDONLY);
+    const File part(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     PartHead head{};
-    if (!part.is_open() || part.read(&head, sizeof head, 0) != sizeof head || head.magic != kPartMagic)
+    if (!part.is_open() || !part.is_regular() || part.read(&head, sizeof head, 0) != sizeof head ||
+        head.magic != kPartMagic)
         return {};
     const std::uint64_t size = part.size();
     head.bytes = std::min(head.bytes, size < kRecordsAt ? 0 : size - kRecordsAt) / 8 * 8;
@@ -168,8 +190,10 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
     std::memcpy(head.magic, kMagic, sizeof kMagic);
     if (!to.write(&head, sizeof head)) return fail("it cannot be written: {}", reason());
     std::vector<fs::path> paths;
-    for (const auto& entry : fs::directory_iterator(parts))
-        paths.push_back(entry.path());
+    std::error_code error;
+    for (fs::directory_iterator entry(parts, error), end; !error && entry != end; entry.increment(error))
+        paths.push_back(entry->path());
+    if (error) return fail("{} cannot be read: {}", parts, error.message());
     std::ranges::sort(paths);
     for (const fs::path& path : paths) {
         if (auto good = append(to, path, recorded); !good) return good;
@@ -188,9 +212,14 @@ Result<Recorded> record(const Recording& recording) {
     if (!parts) return std::unexpected(parts.error());
     auto status = run(recording, (*parts)->path());
     if (!status) return std::unexpected(status.error());
-    Recorded recorded{*status};
-    if (auto good = put_together((*parts)->path(), file, recorded); !good)
-        return fail("{}: {}", recording.file, good.error().text);
+    Recorded recorded;
+    recorded.status = *status;
+    if (auto good = put_together((*parts)->path(), file, recorded); !good) {
+        (*parts)->keep();
+        recorded.fault = fmt::format("{} is not whole: {}", recording.file, good.error().text);
+        if (std::error_code ignored; fs::exists((*parts)->path(), ignored))
+            recorded.fault += fmt::format("; what the processes wrote is kept in {}", (*parts)->path());
+    }
     return recorded;
 }
 

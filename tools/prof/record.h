@@ -20,8 +20,10 @@ struct Recorded {
     int status = 0;  // of the command, as shells have it: 128 + a signal's number, 127: not found
     std::size_t processes = 0;
     std::uint64_t lost = 0, bytes = 0;
+    std::string fault;  // the command has run, and there is no profile: why, and where its parts are
 };
 
+// A failure: the command has not run.
 text::Result<Recorded> record(const Recording& recording);
 
 }  // namespace orrery::prof

@@ -1,13 +1,19 @@
 // orrery-prof record with programs that are linked with the real library, whatever becomes of them.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -37,7 +43,7 @@ class Record : public ::testing::Test {
         while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe))
             output_.append(piece.data(), got);
         const int status = ::pclose(pipe);
-        EXPECT_TRUE(fs::is_empty(folder_ / "tmp")) << "parts are left";
+        EXPECT_EQ(fs::is_empty(folder_ / "tmp"), !parts_are_kept_);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
     int record(const std::string& words, const std::string& options = "",
@@ -58,6 +64,7 @@ class Record : public ::testing::Test {
 
     const fs::path folder_;
     std::string output_;
+    bool parts_are_kept_ = false;
 };
 
 using Counts = std::map<std::string, int>;
@@ -157,6 +164,51 @@ TEST_F(Record, GivesTheCommandsStatus) {
     EXPECT_EQ(run("record -o /nowhere/x -- touch touched"), 127);
     EXPECT_THAT(output_, HasSubstr("/nowhere/x cannot be written"));
     EXPECT_FALSE(fs::exists(folder_ / "touched"));
+}
+
+TEST_F(Record, KeepsThePartsWhenTheProfileCannotBeWritten) {
+    parts_are_kept_ = true;
+    for (const auto& [words, status] : {std::pair{"", 1}, {"status", 7}}) {
+        EXPECT_EQ(run(fmt::format("record -o /dev/full -- {} {}", PROGRAM, words)), status);
+        EXPECT_THAT(output_, HasSubstr("/dev/full is not whole: it cannot be written: No space left"));
+        const fs::path kept = fs::directory_iterator(folder_ / "tmp")->path();
+        EXPECT_THAT(output_, HasSubstr("is kept in " + kept.string()));
+        EXPECT_EQ(std::distance(fs::directory_iterator(kept), {}), 1);
+        fs::remove_all(kept);
+    }
+}
+
+// What is in the folder is the program's, and whoever else's.
+TEST_F(Record, TakesRegularFilesOnly) {
+    EXPECT_EQ(run(fmt::format("record -o x -- sh -c '{}; cd $ORRERY_PROF_PARTS; ln -s * link; mkfifo fifo'",
+                              PROGRAM),
+                  "timeout 60"),
+              0)
+        << output_;
+    EXPECT_EQ(profile().processes.size(), 1u);
+    EXPECT_EQ(run(fmt::format("record -o x -- sh -c '{}; rm -r $ORRERY_PROF_PARTS'", PROGRAM)), 1);
+    EXPECT_THAT(output_, HasSubstr("cannot be read: No such file"));
+}
+
+TEST_F(Record, EndsBySignalsWhenTheCommandHasEnded) {
+    const std::string file = folder_ / "x";
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    const int reader = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(reader, 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
+        ::execl(ORRERY_PROF, ORRERY_PROF, "record", "-o", file.c_str(), "--", PROGRAM, "many", nullptr);
+        ::_exit(127);
+    }
+    // It has begun to write, and cannot end as nobody reads.
+    pollfd readable{.fd = reader, .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&readable, 1, 60'000), 1);
+    EXPECT_EQ(::kill(child, SIGTERM), 0);
+    ::close(reader);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
 }
 
 TEST_F(Record, WantsAProperCommandLine) {
