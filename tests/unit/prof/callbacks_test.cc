@@ -13,6 +13,7 @@ extern "C" {
 
 #include "tests/unit/prof/heard.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/prof/profiler.h"
 
 extern "C" std::size_t bytes_of_memset(const orrProfRecord* record);
 
@@ -246,6 +247,19 @@ TEST(Callbacks, WantWhatThereIs) {
     options.want = 1ull << 40;
     EXPECT_FAIL(orrProfSubscribe(&subscription, nothing, nullptr, &options), orrErrorInvalidValue, "flags");
     EXPECT_FAIL(orrProfUnsubscribe(nullptr), orrErrorInvalidHandle, "is not a subscription");
+}
+
+// What an entry point looks at.
+TEST(Callbacks, CostNothingOnceNobodyWantsThem) {
+    FakeSystem system;
+    int count = 0;
+    ASSERT_OK(orrGetDeviceCount(&count));
+    EXPECT_EQ(prof_wanted.load(), 0u);
+    {
+        Heard calls(orrProfWantCalls), ranges(orrProfWantRanges);
+        EXPECT_EQ(prof_wanted.load(), orrProfWantCalls | orrProfWantRanges);
+    }
+    EXPECT_EQ(prof_wanted.load(), 0u);
 }
 
 TEST(Callbacks, AreToldOnlyOfWhatTheyWant) {
