@@ -19,6 +19,7 @@ class Writer {
 
     void add(const Process& process) {
         pid_ = process.pid;
+        tracks_.clear();  // who executes another program keeps its number, and numbers its texts anew
         name("process_name", pid_, process.command);
         for (const CallRecord& call : process.calls) {
             Json event = slice(process, call.head.text, "call", call.thread, call.begin_ns, call.end_ns);
@@ -58,8 +59,8 @@ class Writer {
                 name("process_name", pid_,
                      fmt::format("device {} of process {}, model time", work->device, process.pid));
             }
-            const auto [track, is_new] =
-                lanes.try_emplace({work->stream, lane}, kFirstTrack + tracks_.size() + lanes.size());
+            const auto [track, is_new] = lanes.try_emplace({work->stream, lane}, kFirstTrack + made_tracks_);
+            made_tracks_ += is_new ? 1 : 0;
             if (is_new) name("thread_name", track->second, process.text(work->stream_name));
             const double begin = time.us(work->device, work->begin_ps, begin_ns_);
             events_.push_back({{"ph", "X"},
@@ -107,9 +108,9 @@ class Writer {
     // Slices of a track lie within each other, which those of two domains need not.
     std::uint64_t track(const Process& process, std::uint32_t thread, std::uint32_t domain) {
         if (domain == 0) return thread;
-        const auto [found, is_new] =
-            tracks_.try_emplace({pid_, thread, domain}, kFirstTrack + tracks_.size());
+        const auto [found, is_new] = tracks_.try_emplace({thread, domain}, kFirstTrack + made_tracks_);
         if (is_new) {
+            ++made_tracks_;
             name("thread_name", found->second,
                  std::string(process.text(domain)) + " of thread " + std::to_string(thread));
         }
@@ -128,8 +129,8 @@ class Writer {
 
     static constexpr std::uint64_t kFirstTrack = std::uint64_t{1} << 32;  // no thread has it
     const std::uint64_t begin_ns_;
-    std::uint64_t pid_ = 0, devices_ = 0, flows_ = 0;
-    std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;
+    std::uint64_t pid_ = 0, devices_ = 0, flows_ = 0, made_tracks_ = 0;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of this process's domains
     Json events_ = Json::array();
 };
 

@@ -83,6 +83,26 @@ TEST(Chrome, HasACompleteEventForEachCallAndRange) {
     EXPECT_EQ(range_tracks.size(), 2u) << "ranges of two domains need not lie within each other";
 }
 
+// A process that executes another program has a part of each, and texts of one number are others.
+TEST(Chrome, HasTracksOfItsOwnForEachPartOfAProcess) {
+    std::string parts;
+    for (const char* domain : {"io", "net"}) {
+        MadePart part;
+        const auto step = part.text("step"), own = part.text(domain);
+        part.range(Type::kRangeBegin, step, 2'000, own);
+        part.range(Type::kRangeEnd, 0, 3'000, own);
+        parts += part.bytes();
+    }
+    std::map<std::uint64_t, std::string> names;
+    std::vector<std::string> ranges;
+    for (const json& event : json::parse(chrome_json(read(parts))).at("traceEvents")) {
+        const auto track = event.at("tid").get<std::uint64_t>();
+        if (event.at("name") == "thread_name") names[track] = event.at("args").at("name");
+        if (event.value("cat", "") == "range") ranges.push_back(names[track]);
+    }
+    EXPECT_EQ(ranges, (std::vector<std::string>{"io of thread 100", "net of thread 100"}));
+}
+
 TEST(Chrome, OfHostileNamesIsStillJson) {
     MadePart part(5, "\xff\"},{");
     part.call(part.text("\"</script>\xc3\x28\n"), 1'000, 2'000);
