@@ -72,7 +72,9 @@ int run_record(const Words& words) {
     if (i + 1 >= words.size()) return mistake("record wants a command, behind --");
     recording.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
     Dl_info found{};
-    if (::dladdr(&orrery_prof_tool, &found) == 0 || found.dli_fname == nullptr)
+    // By a function of it: the constant may be a copy in this program.
+    if (::dladdr(reinterpret_cast<const void*>(orrery_prof_tool.start), &found) == 0 ||
+        found.dli_fname == nullptr)
         return problem("the recorder's library cannot be found");
     recording.recorder = found.dli_fname;
     const auto recorded = record(recording);

@@ -40,7 +40,10 @@ class Folder {
             std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/orrery-prof-XXXXXX";
         if (::mkdtemp(path.data()) == nullptr)
             return fail("{} cannot be made: {} (TMPDIR says where)", path, reason());
-        return std::make_unique<Folder>(path);
+        // The program may change its own folder.
+        std::error_code error;
+        const fs::path whole = fs::canonical(path, error);
+        return std::make_unique<Folder>(error ? path : whole.string());
     }
     explicit Folder(std::string path) : path_(std::move(path)) {}
     ~Folder() {
@@ -210,7 +213,11 @@ Result<Recorded> record(const Recording& recording) {
     if (!file.is_open()) return fail("{} cannot be written: {}", recording.file, reason());
     auto parts = Folder::create();
     if (!parts) return std::unexpected(parts.error());
-    auto status = run(recording, (*parts)->path());
+    std::error_code error;
+    Recording whole = recording;
+    whole.recorder = fs::canonical(recording.recorder, error);
+    if (error) return fail("{} cannot be found: {}", recording.recorder, error.message());
+    auto status = run(whole, (*parts)->path());
     if (!status) return std::unexpected(status.error());
     Recorded recorded;
     recorded.status = *status;

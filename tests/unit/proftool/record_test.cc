@@ -190,6 +190,14 @@ TEST_F(Record, TakesRegularFilesOnly) {
     EXPECT_THAT(output_, HasSubstr("cannot be read: No such file"));
 }
 
+TEST_F(Record, FindsRecorderAndPartsFromAnyFolder) {
+    fs::create_directory_symlink(LIBRARIES, folder_ / "lib");
+    EXPECT_EQ(
+        run(fmt::format("record -o x -- sh -c 'cd / && {} fork'", PROGRAM), "TMPDIR=tmp LD_LIBRARY_PATH=lib"),
+        0);
+    EXPECT_EQ(profile().processes.size(), 2u) << output_;
+}
+
 TEST_F(Record, EndsBySignalsWhenTheCommandHasEnded) {
     const std::string file = folder_ / "x";
     ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
