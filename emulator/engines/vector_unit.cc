@@ -505,13 +505,18 @@ std::unique_ptr<PeerAccess::Owed> VectorUnit::Impl::take_owed(const KernelLaunch
     return owed;
 }
 
-// Of those whose process is gone.
-void VectorUnit::Impl::forget_owed() {
+void VectorUnit::Impl::forget_owed_if(const auto& unwanted) {
     std::erase_if(owing, [&](const Owing& each) {
-        if (each.root_changes == context.mmu.root_changes(each.desc.asid)) return false;
+        if (!unwanted(each)) return false;
         each.owed->forget();
         return true;
     });
+}
+
+// Of those whose process is gone.
+void VectorUnit::Impl::forget_owed() {
+    forget_owed_if(
+        [&](const Owing& each) { return each.root_changes != context.mmu.root_changes(each.desc.asid); });
 }
 
 void VectorUnit::Impl::owed_by(const KernelLaunch& launch, const orr_save_group& record, std::uint64_t save) {
@@ -523,20 +528,12 @@ void VectorUnit::Impl::owed_by(const KernelLaunch& launch, const orr_save_group&
 }
 
 void VectorUnit::Impl::forget_owed_at(std::uint64_t save) {
-    std::erase_if(owing, [&](const Owing& each) {
-        if (each.save != save) return false;
-        each.owed->forget();
-        return true;
-    });
+    forget_owed_if([&](const Owing& each) { return each.save == save; });
 }
 
 // Of a launch that ends before it was saved as a whole.
 void VectorUnit::Impl::forget_owed_of(std::uint64_t launch) {
-    std::erase_if(owing, [&](const Owing& each) {
-        if (each.serial != launch) return false;
-        each.owed->forget();
-        return true;
-    });
+    forget_owed_if([&](const Owing& each) { return each.serial == launch; });
 }
 
 std::unique_ptr<LaunchCheck> VectorUnit::Impl::new_check(const KernelLaunch& launch) {
@@ -596,9 +593,7 @@ void VectorUnit::reset() {
     for (auto& port : impl_->ports)
         port.reset();
     impl_->parked.clear();
-    for (const Impl::Owing& each : impl_->owing)
-        each.owed->forget();
-    impl_->owing.clear();
+    impl_->forget_owed_if([](const Impl::Owing&) { return true; });
     flush();
 }
 

@@ -132,6 +132,7 @@ class VectorUnit::Impl {
     static constexpr std::uint64_t kNoArea = ~std::uint64_t{0};
     // nullptr: it is not there.
     std::unique_ptr<PeerAccess::Owed> take_owed(const KernelLaunch& launch, const orr_save_group& record);
+    void forget_owed_if(const auto& unwanted);
     void forget_owed();
     void forget_owed_of(std::uint64_t launch);
     // The place of a port that comes to this priority now: no better than of those who are there.

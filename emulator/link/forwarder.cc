@@ -238,13 +238,14 @@ void Forwarder::take_member(const Message& message) {
     }
 }
 
-bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
+bool Forwarder::copy_to_all(const Message& message, const Multicast& all, const auto& prepare,
+                            const auto& lose) {
     bool waits = false;
     for (unsigned n = 0; n < all.members.size(); ++n) {
         if ((copied_ >> n & 1) != 0) continue;
-        const Message copy = all.copy(message, n);
+        Message copy = all.copy(message, n);
         LinkPort* const onward = hooks_.onward(copy.destination);
-        const Passed passed = all.takes(message) ? give(copy, onward) : Passed{};
+        const Passed passed = prepare(copy) ? give(copy, onward) : Passed{};
         if (passed.what == Passed::kNoRoom && waits_for(copy, onward)) {
             // At one port at a time: what waits is one event, and tries all again.
             if (!std::exchange(waits, true)) wait_at(onward, copy);
@@ -256,7 +257,7 @@ bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
             all_through_ = std::max(all_through_, passed.through);
             onward->end_turn(onward->lane_of(copy), due_);
         } else {
-            count_loss(copy, kAnswerLost);
+            lose(copy, n, onward);
         }
     }
     if (waits) return false;
@@ -266,49 +267,39 @@ bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
     return true;
 }
 
+bool Forwarder::pass_to_all(const Message& message, const Multicast& all) {
+    return copy_to_all(
+        message, all, [&](const Message&) { return all.takes(message); },
+        [&](const Message& copy, unsigned, const LinkPort*) { count_loss(copy, kAnswerLost); });
+}
+
 // Who has been asked may have answered before all have. It waits for room as a write to all does, and for no
 // answer.
 bool Forwarder::ask_all(const Message& message, const Multicast& all) {
     Reductions& reductions = *hooks_.reductions;
     if (asks_ == 0) {
-        const bool comes_here = hooks_.comes_here(message.source);
-        if (comes_here && all.takes(message)) asks_ = reductions.begin(hooks_.port, message, all);
+        if (hooks_.comes_here(message.source) && all.takes(message))
+            asks_ = reductions.begin(hooks_.port, message, all);
         if (asks_ == 0) {
             count_arrival(message);
-            counters_.add(comes_here ? ORR_CTR_LINK_DROPPED : ORR_CTR_LINK_DENIED);
-            if (comes_here) hooks_.cannot(message, all.takes(message) ? kBusy : kAnswerLost);
+            refuse(message, all.takes(message) ? kBusy : kAnswerLost);
             return true;
         }
     }
-    bool waits = false;
-    for (unsigned n = 0; n < all.members.size(); ++n) {
-        if ((copied_ >> n & 1) != 0) continue;
-        Message copy = all.copy(message, n);
-        copy.tag = asks_;
-        copy.function |= kPart;
-        LinkPort* const onward = hooks_.onward(copy.destination);
-        const Passed passed = give(copy, onward);
-        if (passed.what == Passed::kNoRoom && waits_for(copy, onward)) {
-            if (!std::exchange(waits, true)) wait_at(onward, copy);
-            continue;
-        }
-        copied_ |= std::uint32_t{1} << n;
-        if (passed.what == Passed::kGone) {
-            counters_.add(ORR_CTR_LINK_FORWARDED);
-            all_through_ = std::max(all_through_, passed.through);
-            onward->end_turn(onward->lane_of(copy), due_);
-            continue;
-        }
-        counters_.add(ORR_CTR_LINK_DROPPED);
-        reductions.lose(asks_, n, onward == nullptr ? kNoRoute : kAnswerLost);
-        if (hooks_.lost) hooks_.lost(copy);
-    }
-    if (waits) return false;
-    count_arrival(message);
-    set_pace(message.source, std::exchange(all_through_, 0));
-    copied_ = 0;
-    asks_ = 0;
-    return true;
+    const bool asked = copy_to_all(
+        message, all,
+        [&](Message& copy) {
+            copy.tag = asks_;
+            copy.function |= kPart;
+            return true;
+        },
+        [&](const Message& copy, unsigned n, const LinkPort* onward) {
+            counters_.add(ORR_CTR_LINK_DROPPED);
+            reductions.lose(asks_, n, onward == nullptr ? kNoRoute : kAnswerLost);
+            if (hooks_.lost) hooks_.lost(copy);
+        });
+    if (asked) asks_ = 0;
+    return asked;
 }
 
 std::optional<bool> Forwarder::pass_part(const Message& part) {

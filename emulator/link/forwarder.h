@@ -102,6 +102,9 @@ class Forwarder {
     // To each member, as one message for it alone. One whose port has no room holds back what is behind the
     // message, and no other member.
     bool pass_to_all(const Message& message, const Multicast& all);
+    // That, and asking: `prepare` makes a member's own of a copy, or says that it is lost; `lose` is told of
+    // lost ones.
+    bool copy_to_all(const Message& message, const Multicast& all, const auto& prepare, const auto& lose);
     void take_member(const Message& message);
     // A read of a multicast: each member is asked.
     bool ask_all(const Message& message, const Multicast& all);
