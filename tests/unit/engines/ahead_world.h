@@ -43,12 +43,7 @@ class World {
     explicit World(unsigned threads, unsigned check = 0, std::uint64_t bandwidth = kBandwidth)
         : rig(64 << 20, 64 << 20, 8 << 20, memory(bandwidth)),
           unit(with_accounts(threads, check), rig.context) {
-        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
-        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-        std::memcpy(rig.vram.data(), image.data(), image.size());
-        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
-        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
-        rig.map(kHostData, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+        load_image(rig);
         std::uint64_t random = 7;
         for (std::uint64_t i = 0; i < kDataUsed; i += 8)
             words()[i / 8] = random = random * 6364136223846793005 + 1442695040888963407;

@@ -12,12 +12,7 @@ constexpr std::uint64_t kLine = kMemoryLine, kHz = 1'000'000'000, kCycle = 1000;
 class CounterTruth : public testing::Test {
   protected:
     CounterTruth() : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(config(), rig.context) {
-        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
-        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-        std::memcpy(rig.vram.data(), image.data(), image.size());
-        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
-        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
-        rig.map(kHostData, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+        load_image(rig);
         rig.memory.count_in(rig.counters);
     }
     static MemoryConfig memory() {

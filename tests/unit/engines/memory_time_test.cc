@@ -21,12 +21,7 @@ void expect_near(ModelTime time, ModelTime expected) {
 class MemoryTime : public testing::Test {
   protected:
     MemoryTime() : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(std::in_place, config(), rig.context) {
-        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
-        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-        std::memcpy(rig.vram.data(), image.data(), image.size());
-        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
-        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
-        rig.map(kHostData, 8 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+        load_image(rig, 8 << 20);
     }
     static MemoryConfig memory() {
         MemoryConfig config;

@@ -19,12 +19,7 @@ class TranslationTime : public testing::Test {
   protected:
     TranslationTime()
         : rig(64 << 20, 64 << 20, 8 << 20, MemoryConfig{.vram_latency_ps = kVram, .pcie_latency_ps = kHost}) {
-        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
-        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-        std::memcpy(rig.vram.data(), image.data(), image.size());
-        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
-        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
-        rig.map(kHostData, 8 << 20, ORR_TARGET_HOST, Rig::kHostBase);
+        load_image(rig, 8 << 20);
         rig.map(kHuge, kDataBytes, ORR_TARGET_VRAM, kDataOffset, Rig::kRights, 0, true);
     }
     static VectorConfig config(std::uint32_t entries) {

@@ -20,6 +20,17 @@ inline constexpr std::uint64_t kDataOffset = 16 << 20;
 inline constexpr std::uint64_t kDataBytes = 8 << 20;
 inline constexpr std::uint64_t kHostData = 0x20'0000'0000;
 
+// The kernels of these tests, memory of the card for their data, and so much of the host.
+inline void load_image(Rig& rig, std::uint64_t host_bytes = 1 << 20) {
+    std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
+    const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+    ASSERT_GT(image.size(), kKernels * sizeof(std::uint64_t));
+    std::memcpy(rig.vram.data(), image.data(), image.size());
+    rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
+    rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
+    rig.map(kHostData, host_bytes, ORR_TARGET_HOST, Rig::kHostBase);
+}
+
 class VectorUnitTest : public testing::Test {
   protected:
     VectorUnitTest() : unit(std::make_unique<VectorUnit>(config(), rig.context)) { load_image(rig); }
@@ -28,15 +39,6 @@ class VectorUnitTest : public testing::Test {
         VectorConfig config;
         config.first_port = 2;
         return config;
-    }
-    static void load_image(Rig& rig) {
-        std::ifstream file(ORRERY_TEST_KERNELS, std::ios::binary);
-        const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-        ASSERT_GT(image.size(), kKernels * sizeof(std::uint64_t));
-        std::memcpy(rig.vram.data(), image.data(), image.size());
-        rig.map(kImageBase, 64 << 10, ORR_TARGET_VRAM, 0, ORR_PTE_READ | ORR_PTE_EXEC);
-        rig.map(kData, kDataBytes, ORR_TARGET_VRAM, kDataOffset);
-        rig.map(kHostData, 1 << 20, ORR_TARGET_HOST, Rig::kHostBase);
     }
     std::uint64_t entry(Kernel kernel) const {
         std::uint64_t address = 0;

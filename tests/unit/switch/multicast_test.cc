@@ -70,11 +70,7 @@ ModelTime to_seven(bool at_once) {
     EXPECT_TRUE(star.up());
     join(star, 0);
     star.run();
-    ModelTime began = 0;
-    for (auto& card : star.cards)
-        began = std::max(began, card->events.now());
-    for (auto& card : star.cards)
-        card->events.advance_to(began);
+    const ModelTime began = star.line_up();
     std::vector<std::unique_ptr<Sender>> senders;
     if (at_once) senders.push_back(std::make_unique<Sender>(star[0], kAll, 0, kBytes, 1));
     for (unsigned to = 1; to < 8 && !at_once; ++to)
@@ -398,15 +394,22 @@ TEST(Multicasts, NewLivesPassOverATree) {
     EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED), 0u);
 }
 
-// Its own port is full, and copies wait for it: members are taken all the same, behind what has gone.
-TEST(Multicasts, AreMadeBesideAPortThatIsFull) {
-    Star star;
+// Card 0 copies to card 1, which takes nothing: its own port is full, and copies wait for it.
+void fill_own_port(Star& star, std::optional<Sender>& one, std::optional<Sender>& other) {
     star.make(3);
     ASSERT_TRUE(star.up());
     star[1].stuck = true;
     ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
-    Sender one(star[0], 2, 0, 6 << 20, 4), other(star[0], 2, 0, 6 << 20, 4);
+    one.emplace(star[0], 2, 0, 6 << 20, 4);
+    other.emplace(star[0], 2, 0, 6 << 20, 4);
     star.run();
+}
+
+// Its own port is full, and copies wait for it: members are taken all the same, behind what has gone.
+TEST(Multicasts, AreMadeBesideAPortThatIsFull) {
+    Star star;
+    std::optional<Sender> one, other;
+    ASSERT_NO_FATAL_FAILURE(fill_own_port(star, one, other));
     ASSERT_TRUE(star[0].ports[0]->congested());
     join(star, 0);
     star.run();
@@ -422,12 +425,8 @@ TEST(Multicasts, AreMadeBesideAPortThatIsFull) {
 // So they are where stores wait, and then in order behind those.
 TEST(Multicasts, AreMadeBehindStoresThatWait) {
     Star star;
-    star.make(3);
-    ASSERT_TRUE(star.up());
-    star[1].stuck = true;
-    ASSERT_EQ(star[0].signal(2, kSem, 1), ORR_FAULT_NONE);
-    Sender one(star[0], 2, 0, 6 << 20, 4), other(star[0], 2, 0, 6 << 20, 4);
-    star.run();
+    std::optional<Sender> one, other;
+    ASSERT_NO_FATAL_FAILURE(fill_own_port(star, one, other));
     const std::vector<std::byte> eight(8, std::byte{9});
     while (star[0].ports[0]->post(2, 0x7f0000, eight) == ORR_FAULT_NONE) {
     }

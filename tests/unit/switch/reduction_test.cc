@@ -284,11 +284,7 @@ TEST(ReductionsOfAll, EndTheSameEachTime) {
         for (unsigned from = 0; from < 8; ++from)
             ASSERT_NO_FATAL_FAILURE(join(star, from, others(star, from)));
         star.run();
-        ModelTime began = 0;
-        for (auto& card : star.cards)
-            began = std::max(began, card->events.now());
-        for (auto& card : star.cards)
-            card->events.advance_to(began);
+        const ModelTime began = star.line_up();
         std::vector<std::unique_ptr<Reader>> readers;
         std::vector<std::unique_ptr<Sender>> senders;
         for (unsigned n = 0; n < 8; ++n) {

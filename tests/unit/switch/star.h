@@ -150,6 +150,15 @@ class Star {
             if (!did) return;
         }
     }
+    // All cards come to one time, which is returned: what is measured begins there.
+    ModelTime line_up() {
+        ModelTime began = 0;
+        for (auto& card : cards)
+            began = std::max(began, card->events.now());
+        for (auto& card : cards)
+            card->events.advance_to(began);
+        return began;
+    }
     NetCard& operator[](unsigned n) { return *cards[n]; }
     std::uint64_t sum(orr_counter counter) {
         std::uint64_t all = 0;
