@@ -11,7 +11,7 @@ namespace orrery::prof {
 
 inline constexpr char kMagic[8] = {'O', 'R', 'R', 'P', 'R', 'O', 'F', '\n'};
 inline constexpr std::uint32_t kFormatMajor = 1;  // a reader of another one cannot read it
-inline constexpr std::uint32_t kFormatMinor = 0;  // new types of records
+inline constexpr std::uint32_t kFormatMinor = 1;  // new types of records
 
 struct FileHead {
     char magic[8];
@@ -43,6 +43,11 @@ enum class Type : std::uint16_t {
     kMark = 5,
     kWork = 6,
     kWorkLost = 7,
+    kWorkCounters = 8,  // since 1.1, as those below
+    kSampleSet = 9,
+    kSample = 10,
+    kPcSample = 11,
+    kSamplesLost = 12,
     kPadding = 0xffff,
 };
 
@@ -106,6 +111,111 @@ struct WorkLostRecord {
     std::uint32_t reserved;
 };
 static_assert(sizeof(WorkLostRecord) == 16);
+
+// What the hardware counted for one piece of work, kernels and copies only: at most one for a Work record,
+// which stands somewhere before it in the part and has the same stream, index and begin_ps. A later minor
+// puts more at the end (head.bytes), and a reader takes 0 for what is not there. Meanings as in
+// docs/counters.md, of this work alone; bytes are as bandwidth is charged for them, whole lines of 64 bytes.
+struct WorkCountersRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t cores;  // different vector cores that ran it; 0: a copy or fill
+    std::uint64_t stream;
+    std::uint64_t index;
+    std::uint64_t begin_ps;
+    std::uint64_t busy_ps;       // engine time, summed over vector cores: the work's used_ps
+    std::uint64_t vram_read;     // bytes
+    std::uint64_t vram_written;  // bytes
+    std::uint64_t host_read;     // bytes, over PCIe
+    std::uint64_t host_written;  // bytes, over PCIe
+    std::uint64_t link_read;     // bytes of other cards' memory
+    std::uint64_t link_written;  // bytes to other cards' memory
+    std::uint64_t moved;         // bytes that a copy or fill moved; the rest is zero of it
+    std::uint64_t queued_ps;     // descriptor at its port to first work-group on a core
+    std::uint64_t groups;
+    std::uint64_t items;
+    std::uint64_t instructions;
+    std::uint64_t latency_ps;    // of busy_ps: waits for answers to scalar loads and atomics
+    std::uint64_t bandwidth_ps;  // of busy_ps: waits for memory behind what was computed
+    std::uint64_t link_ps;       // of busy_ps: waits for other cards' memory
+    std::uint64_t launch_ps;     // of busy_ps: starts of work-items
+    std::uint64_t barriers;
+    std::uint64_t simd_int;  // instructions by class
+    std::uint64_t simd_fp;
+    std::uint64_t simd_moves;
+    std::uint64_t simd_loads;
+    std::uint64_t simd_stores;
+    std::uint64_t simd_config;
+    std::uint64_t lanes_active;
+    std::uint64_t lanes;
+    std::uint64_t flops_f16;
+    std::uint64_t flops_f32;
+    std::uint64_t flops_f64;
+    std::uint64_t tlb_lookups;
+    std::uint64_t tlb_misses;
+    std::uint64_t tlb_walked;
+};
+static_assert(sizeof(WorkCountersRecord) == 288);
+
+// Which counters of a device the Sample records behind it have, until another SampleSet of that device.
+struct SampleSetRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t count;
+    std::uint64_t period_ps;
+    // then `count` of SampledCounter
+};
+static_assert(sizeof(SampleSetRecord) == 24);
+struct SampledCounter {
+    std::uint32_t number;  // of the card's catalogue, docs/counters.md
+    std::uint32_t name;    // a Text
+    std::uint32_t unit;    // a Text
+    std::uint32_t reserved;
+};
+static_assert(sizeof(SampledCounter) == 16);
+
+// The whole card's counters at a moment of its model time, since power-on: rates are differences of two.
+struct SampleRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t count;
+    std::uint64_t time_ps;
+    // then `count` values of 64 bits, in the order of the SampleSet
+};
+static_assert(sizeof(SampleRecord) == 24);
+
+// Where a vector core was that ran a kernel of this process, and what it was at. head.text: the kernel.
+struct PcSampleRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t core;
+    std::uint64_t time_ps;
+    std::uint64_t stream;
+    std::uint64_t index;
+    std::uint64_t offset;    // of the instruction, from the load address of the kernel's module
+    std::uint64_t group;     // work-group, linear number
+    std::uint32_t function;  // a Text: in which function; 0: not known
+    std::uint32_t source;    // a Text, "gemm.cc:42"; 0: not known
+    std::uint32_t stall;     // a PcStall
+    std::uint32_t reserved;
+};
+static_assert(sizeof(PcSampleRecord) == 72);
+enum class PcStall : std::uint32_t {
+    kComputing = 0,
+    kLatency = 1,    // waits for answers to scalar loads and atomics
+    kBandwidth = 2,  // waits for memory behind what was computed
+    kLink = 3,       // waits for other cards' memory
+    kLaunch = 4,     // starts a work-item
+};
+
+// Before what comes next there were more samples of the device, of this Type, which are not here.
+struct SamplesLostRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t type;   // kSample or kPcSample
+    std::uint64_t count;  // at least so many
+};
+static_assert(sizeof(SamplesLostRecord) == 24);
 
 // Where the recorder puts the part of each process, and how large one may become: from orrery-prof to it.
 inline constexpr const char* kFolderVariable = "ORRERY_PROF_PARTS";
