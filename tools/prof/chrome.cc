@@ -4,9 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "tools/prof/device_time.h"
 #include "tools/prof/show.h"
-#include "tools/prof/spans.h"
 
 namespace orrery::prof {
 namespace {
@@ -17,7 +15,8 @@ class Writer {
   public:
     explicit Writer(std::uint64_t begin_ns) : begin_ns_(begin_ns) {}
 
-    void add(const Process& process) {
+    void add(const Activity& activity) {
+        const Process& process = *activity.process;
         pid_ = process.pid;
         tracks_.clear();  // who executes another program keeps its number, and numbers its texts anew
         name("process_name", pid_, process.command);
@@ -27,7 +26,7 @@ class Writer {
             if (call.external != 0) event["args"]["external"] = call.external;
             events_.push_back(std::move(event));
         }
-        for (const Span& span : spans_of(process)) {
+        for (const Span& span : activity.spans) {
             Json event = slice(process, span.text, "range", track(process, span.thread, span.domain),
                                span.begin_ns, span.end_ns);
             event["args"] = Json::object();
@@ -48,28 +47,30 @@ class Writer {
     }
 
     // Each device of a process is a process of the timeline, in its own time.
-    void add_work(const Process& process) {
-        const DeviceTime time(process);
+    void add_work(const Activity& activity) {
+        const Process& process = *activity.process;
         std::map<std::uint32_t, std::uint64_t> devices;
         std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
-        for (const auto& [work, lane] : placed_work(process)) {
+        for (const Work& one : activity.work) {
+            const WorkRecord* const work = one.record;
             const auto [device, new_device] = devices.try_emplace(work->device, kFirstTrack + ++devices_);
             pid_ = device->second;
             if (new_device) {
                 name("process_name", pid_,
                      fmt::format("device {} of process {}, model time", work->device, process.pid));
             }
-            const auto [track, is_new] = lanes.try_emplace({work->stream, lane}, kFirstTrack + made_tracks_);
+            const auto [track, is_new] =
+                lanes.try_emplace({work->stream, one.lane}, kFirstTrack + made_tracks_);
             made_tracks_ += is_new ? 1 : 0;
             if (is_new) name("thread_name", track->second, process.text(work->stream_name));
-            const double begin = time.us(work->device, work->begin_ps, begin_ns_);
+            const double begin = activity.device(work->device)->us(work->begin_ps, begin_ns_);
             events_.push_back({{"ph", "X"},
                                {"cat", "work"},
                                {"name", process.text(work->head.text)},
                                {"pid", pid_},
                                {"tid", track->second},
                                {"ts", begin},
-                               {"dur", static_cast<double>(work->end_ps - work->begin_ps) / 1e6},
+                               {"dur", static_cast<double>(one.ps()) / 1e6},
                                {"args",
                                 {{"correlation", work->correlation},
                                  {"begin_ps", work->begin_ps},
@@ -136,11 +137,11 @@ class Writer {
 
 }  // namespace
 
-std::string chrome_json(const Profile& profile) {
-    Writer writer(profile.begin_ns);
-    for (const Process& process : profile.processes) {
-        writer.add(process);
-        writer.add_work(process);
+std::string chrome_json(const Model& model) {
+    Writer writer(model.profile.begin_ns);
+    for (const Activity& activity : model.processes) {
+        writer.add(activity);
+        writer.add_work(activity);
     }
     return writer.text();
 }

@@ -5,6 +5,7 @@
 // part: what is behind it was never written. Times are CLOCK_MONOTONIC in nanoseconds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace orrery::prof {
@@ -48,6 +49,10 @@ enum class Type : std::uint16_t {
     kSample = 10,
     kPcSample = 11,
     kSamplesLost = 12,
+    kCard = 16,
+    kSku = 17,
+    kLink = 18,
+    kMemory = 19,
     kPadding = 0xffff,
 };
 
@@ -101,8 +106,33 @@ struct WorkRecord {
     std::uint32_t stream_name;  // a Text
     std::uint16_t operation;    // an orrProfOperation
     std::uint16_t outcome;      // an orrProfOutcome
+    // Since 1.1; a record that ends here has none of what follows.
+    std::uint64_t bytes;       // of copies and fills: that were copied or filled; 0: not known
+    std::int32_t source;       // of copies: whose memory it reads, a device or a Place
+    std::int32_t destination;  // of copies and fills: whose it writes
+    std::uint64_t
+        from_stream;  // of waits: the stream that ended it, by its packets below `from_index`; 0: none
+    std::uint64_t from_index;
+    std::uint32_t from;       // of waits: a From
+    std::uint32_t from_name;  // of waits: a Text, the name that the program gave to the semaphore
+    std::uint64_t groups;     // of kernels: work-groups
+    std::uint32_t items;      // of kernels: work-items of each group
+    std::uint32_t known;      // 1: what is since 1.1 has been filled in
 };
-static_assert(sizeof(WorkRecord) == 88);
+static_assert(sizeof(WorkRecord) == 144);
+inline constexpr std::size_t kWorkBytes = 88;  // of format 1.0
+
+enum class Place : std::int32_t {  // what is no device
+    kHost = -1,                    // pinned memory
+    kElsewhere = -2,               // of another machine, or a multicast
+    kUnknown = -3,                 // many of a list, or no allocation of the program
+};
+enum class From : std::uint32_t {
+    kUnknown = 0,
+    kStream = 1,   // of this process
+    kHost = 2,     // orrSemaphoreSignal
+    kOutside = 3,  // another process
+};
 
 // Before what comes next there was more work of the device, which is not here.
 struct WorkLostRecord {
@@ -207,6 +237,60 @@ enum class PcStall : std::uint32_t {
     kLink = 3,       // waits for other cards' memory
     kLaunch = 4,     // starts a work-item
 };
+
+// A card that the process used, before its first work in the part. head.text: the name of its SKU.
+struct CardRecord {
+    RecordHead head;
+    std::uint32_t device;  // as Work has it
+    std::uint32_t pci;     // a Text, its address
+    std::uint64_t uid;     // the same one in all processes of all machines
+    std::uint64_t vram_bytes;
+    std::uint64_t core_hz;
+    std::uint64_t vector_hz;
+    std::uint64_t vlen;  // bits of a vector register
+    std::uint32_t copy_engines;
+    std::uint32_t vector_ports;
+    std::uint32_t vector_cores;
+    std::uint32_t link_ports;
+};
+static_assert(sizeof(CardRecord) == 72);
+
+// A number of the card's SKU: head.text is its key, docs/skus.md.
+struct SkuRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t reserved;
+    std::uint64_t value;
+};
+static_assert(sizeof(SkuRecord) == 24);
+
+// A port that has a peer, as it was when the process first used the card.
+struct LinkRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t port;
+    std::uint64_t peer_uid;
+    std::int32_t peer_device;  // of this process, or -1
+    std::uint32_t peer_port;
+    std::uint32_t state;  // an orrLinkState
+    std::uint32_t lanes;
+    std::uint32_t gbit_per_s;
+    std::uint32_t latency_ns;
+};
+static_assert(sizeof(LinkRecord) == 48);
+
+// Memory that the process took or gave back: orrMalloc, orrFree and the like.
+struct MemoryRecord {
+    RecordHead head;
+    std::int32_t device;  // or Place::kHost
+    std::uint32_t thread;
+    std::uint64_t ns;
+    std::uint64_t correlation;
+    std::uint64_t address;
+    std::int64_t bytes;    // taken; below 0: given back
+    std::uint64_t in_use;  // of that device by this process, after it
+};
+static_assert(sizeof(MemoryRecord) == 56);
 
 // Before what comes next there were more samples of the device, of this Type, which are not here.
 struct SamplesLostRecord {

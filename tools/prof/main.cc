@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/prof/profile.h"
+#include "tools/prof/model.h"
 #include "tools/prof/record.h"
 #include "tools/prof/show.h"
 #include "tools/text/files.h"
@@ -97,9 +97,9 @@ int run_record(const Words& words) {
 
 int run_stat(const Words& words) {
     if (words.size() != 1) return mistake("stat wants a profile");
-    const auto profile = read_profile(words[0]);
-    if (!profile) return problem(profile.error().text);
-    fmt::print("{}", stat_text(*profile));
+    const auto model = read_model(words[0]);
+    if (!model) return problem(model.error().text);
+    fmt::print("{}", stat_text(*model));
     return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
@@ -118,10 +118,9 @@ int run_trace(const Words& words) {
         }
     }
     if (file.empty() || output.empty()) return mistake("trace wants a profile and -o OUTPUT");
-    const auto profile = read_profile(file);
-    if (!profile) return problem(profile.error().text);
-    const auto written =
-        text::write_file(output, perfetto ? perfetto_trace(*profile) : chrome_json(*profile));
+    const auto model = read_model(file);
+    if (!model) return problem(model.error().text);
+    const auto written = text::write_file(output, perfetto ? perfetto_trace(*model) : chrome_json(*model));
     return written ? 0 : problem(written.error().text);
 }
 

@@ -6,9 +6,7 @@
 #include <tuple>
 
 #include "perfetto.pb.h"
-#include "tools/prof/device_time.h"
 #include "tools/prof/show.h"
-#include "tools/prof/spans.h"
 
 namespace orrery::prof {
 namespace {
@@ -25,7 +23,8 @@ std::string utf8(std::string_view text) {
 
 class Writer {
   public:
-    void add(const Process& process) {
+    void add(const Activity& activity) {
+        const Process& process = *activity.process;
         process_track_ = ++last_track_;
         pb::TrackDescriptor& described = describe(process_track_);
         described.mutable_process()->set_pid(static_cast<std::int32_t>(process.pid));
@@ -33,14 +32,14 @@ class Writer {
         tracks_.clear();
         // From a call to all that the card did for it.
         std::multimap<std::uint64_t, std::uint64_t> flows;
-        add_work(process, flows);
+        add_work(activity, flows);
         for (const CallRecord& call : process.calls) {
             auto& event = slice(process, track(process, call.thread, 0), call.head.text, "call",
                                 call.begin_ns, call.end_ns, call.correlation, call.external);
             for (auto [at, end] = flows.equal_range(call.correlation); at != end; ++at)
                 event.add_flow_ids(at->second);
         }
-        for (const Span& span : spans_of(process)) {
+        for (const Span& span : activity.spans) {
             slice(process, track(process, span.thread, span.domain), span.text, "range", span.begin_ns,
                   span.end_ns, span.correlation, span.external);
         }
@@ -68,25 +67,26 @@ class Writer {
         pb::TracePacket packet;
     };
 
-    void add_work(const Process& process, std::multimap<std::uint64_t, std::uint64_t>& flows) {
-        const DeviceTime time(process);
+    void add_work(const Activity& activity, std::multimap<std::uint64_t, std::uint64_t>& flows) {
+        const Process& process = *activity.process;
         std::map<std::uint32_t, std::uint64_t> devices;
         std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
-        for (const auto& [work, lane] : placed_work(process)) {
+        for (const Work& one : activity.work) {
+            const WorkRecord* const work = one.record;
+            const DeviceModel& own = *activity.device(work->device);
             const auto [device, new_device] = devices.try_emplace(work->device, last_track_ + 1);
             if (new_device) {
                 describe(++last_track_)
                     .set_name(fmt::format("device {} of process {}, model time", work->device, process.pid));
             }
-            const auto [track, is_new] = lanes.try_emplace({work->stream, lane}, last_track_ + 1);
+            const auto [track, is_new] = lanes.try_emplace({work->stream, one.lane}, last_track_ + 1);
             if (is_new) {
                 pb::TrackDescriptor& described = describe(++last_track_);
                 described.set_name(utf8(process.text(work->stream_name)));
                 described.set_parent_uuid(device->second);
             }
-            auto& event =
-                slice(process, track->second, work->head.text, "work", time.ns(work->device, work->begin_ps),
-                      time.ns(work->device, work->end_ps), work->correlation, work->external);
+            auto& event = slice(process, track->second, work->head.text, "work", own.ns(work->begin_ps),
+                                own.ns(work->end_ps), work->correlation, work->external);
             note(event, "begin_ps", work->begin_ps);
             note(event, "used_ps", work->used_ps);
             if (work->correlation == 0) continue;
@@ -152,10 +152,10 @@ class Writer {
 
 }  // namespace
 
-std::string perfetto_trace(const Profile& profile) {
+std::string perfetto_trace(const Model& model) {
     Writer writer;
-    for (const Process& process : profile.processes)
-        writer.add(process);
+    for (const Activity& activity : model.processes)
+        writer.add(activity);
     return writer.text();
 }
 

@@ -1,6 +1,7 @@
 #include "tools/prof/profile.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -59,15 +60,109 @@ class Records {
             if (!take(record, lost)) return wrong("has a word of lost work that is too short");
             process_.lost_work.insert(lost.device);
         }
+        if (type == Type::kWorkCounters) return add_counters(record);
+        if (type == Type::kSampleSet) return add_sample_set(record);
+        if (type == Type::kSample) return add_sample(record);
+        if (type == Type::kPcSample) return add_pc_sample(record);
+        if (type == Type::kSamplesLost) return add_samples_lost(record);
+        if (type == Type::kCard) return add_card(record);
+        if (type == Type::kSku) return add_plain(record, process_.sku, "a number of a SKU");
+        if (type == Type::kLink) return add_plain(record, process_.links, "a link");
+        if (type == Type::kMemory) return add_memory(record);
         return {};
     }
     Result<void> add_work(std::string_view bytes) {
         WorkRecord work{};
-        if (!take(bytes, work)) return wrong("has work that is too short");
-        if (!knows(work.head.text) || !knows(work.stream_name))
+        // Of an older version: what it does not have is 0.
+        if (bytes.size() < kWorkBytes) return wrong("has work that is too short");
+        std::memcpy(&work, bytes.data(), std::min(bytes.size(), sizeof work));
+        if (!knows(work.head.text) || !knows(work.stream_name) || !knows(work.from_name))
             return wrong("names a text that is not there");
         if (work.end_ps < work.begin_ps) return wrong("has work that ends before it begins");
         process_.work.push_back(work);
+        return {};
+    }
+    Result<void> add_counters(std::string_view bytes) {
+        WorkCountersRecord counters{};
+        if (bytes.size() < offsetof(WorkCountersRecord, busy_ps))
+            return wrong("has counters of work that are too short");
+        std::memcpy(&counters, bytes.data(), std::min(bytes.size(), sizeof counters));
+        process_.counters.push_back(counters);
+        return {};
+    }
+    // What is behind the head of a record and belongs to it.
+    template <typename Struct>
+    Result<void> take_all(std::string_view bytes, std::uint32_t count, std::vector<Struct>& to) {
+        if (bytes.size() / sizeof(Struct) < count) return wrong("has samples that are too short");
+        for (std::uint32_t i = 0; i < count; ++i) {
+            Struct value{};
+            (void)take(bytes, value);
+            to.push_back(value);
+        }
+        return {};
+    }
+    Result<void> add_sample_set(std::string_view bytes) {
+        SampleSetRecord head{};
+        if (!take(bytes, head)) return wrong("has samples that are too short");
+        Process::SampleSet set{head.device, head.period_ps, {}};
+        if (auto good = take_all(bytes, head.count, set.counters); !good) return good;
+        for (const SampledCounter& counter : set.counters) {
+            if (!knows(counter.name) || !knows(counter.unit)) return wrong("names a text that is not there");
+        }
+        sets_[head.device] = static_cast<std::uint32_t>(process_.sample_sets.size());
+        process_.sample_sets.push_back(std::move(set));
+        return {};
+    }
+    Result<void> add_sample(std::string_view bytes) {
+        SampleRecord head{};
+        if (!take(bytes, head)) return wrong("has samples that are too short");
+        const auto set = sets_.find(head.device);
+        if (set == sets_.end() || process_.sample_sets[set->second].counters.size() != head.count) {
+            if (process_.lost > 0) return {};  // so may be what says which counters these are
+            return wrong("has a sample of counters that nothing names");
+        }
+        process_.samples.push_back({set->second, head.time_ps, process_.sample_values.size()});
+        return take_all(bytes, head.count, process_.sample_values);
+    }
+    Result<void> add_pc_sample(std::string_view bytes) {
+        PcSampleRecord sample{};
+        if (!take(bytes, sample)) return wrong("has samples that are too short");
+        if (!knows(sample.head.text) || !knows(sample.function) || !knows(sample.source))
+            return wrong("names a text that is not there");
+        process_.pc_samples.push_back(sample);
+        return {};
+    }
+    Result<void> add_samples_lost(std::string_view bytes) {
+        SamplesLostRecord lost{};
+        if (!take(bytes, lost)) return wrong("has a word of lost samples that is too short");
+        auto& sum = process_.lost_samples[lost.device];
+        (static_cast<Type>(lost.type) == Type::kPcSample ? sum.pcs : sum.counters) += lost.count;
+        return {};
+    }
+    Result<void> add_card(std::string_view bytes) {
+        CardRecord card{};
+        if (!take(bytes, card)) return wrong("has a card that is too short");
+        if (!knows(card.head.text) || !knows(card.pci)) return wrong("names a text that is not there");
+        if (!cards_.insert(card.device).second)
+            return wrong(fmt::format("has device {} for a second time", card.device));
+        process_.cards.push_back(card);
+        return {};
+    }
+    Result<void> add_memory(std::string_view bytes) {
+        MemoryRecord memory{};
+        if (!take(bytes, memory)) return wrong("has memory that is too short");
+        const auto bytes_more = static_cast<std::uint64_t>(memory.bytes);
+        if (memory.bytes > 0 && memory.in_use < bytes_more)
+            return wrong("has less memory in use than was just taken");
+        process_.memory.push_back(memory);
+        return {};
+    }
+    template <typename Record>
+    Result<void> add_plain(std::string_view bytes, std::vector<Record>& to, const char* what) {
+        Record record{};
+        if (!take(bytes, record)) return wrong(fmt::format("has {} that is too short", what));
+        if (!knows(record.head.text)) return wrong("names a text that is not there");
+        to.push_back(record);
         return {};
     }
     Result<void> add_text(const RecordHead& head, std::string_view text) {
@@ -96,6 +191,8 @@ class Records {
 
     Process& process_;
     std::uint64_t offset_;
+    std::map<std::uint32_t, std::uint32_t> sets_;  // of samples, by device
+    std::set<std::uint32_t> cards_;
 };
 
 void find_begin(Profile& profile) {

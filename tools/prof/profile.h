@@ -1,7 +1,9 @@
 // A profile that was recorded, as it is in memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +20,20 @@ struct Process {
         Type type;
         RangeRecord record;
     };
+    // Which counters of a device samples have.
+    struct SampleSet {
+        std::uint32_t device = 0;
+        std::uint64_t period_ps = 0;
+        std::vector<SampledCounter> counters;
+    };
+    struct Sample {
+        std::uint32_t set = 0;  // of sample_sets
+        std::uint64_t time_ps = 0;
+        std::size_t first = 0;  // of sample_values: as many as the set has counters
+    };
+    struct SamplesLost {
+        std::uint64_t counters = 0, pcs = 0;  // at least so many
+    };
     std::uint64_t pid = 0, parent = 0, begin_ns = 0;
     std::uint64_t lost = 0;
     bool ended = false;  // in order
@@ -26,7 +42,17 @@ struct Process {
     std::vector<CallRecord> calls;  // in the order in which they ended, as the next
     std::vector<Range> ranges;
     std::vector<WorkRecord> work;
+    std::vector<WorkCountersRecord> counters;
+    std::vector<SampleSet> sample_sets;
+    std::vector<Sample> samples;
+    std::vector<std::uint64_t> sample_values;
+    std::vector<PcSampleRecord> pc_samples;
+    std::vector<CardRecord> cards;
+    std::vector<SkuRecord> sku;
+    std::vector<LinkRecord> links;
+    std::vector<MemoryRecord> memory;
     std::set<std::uint32_t> lost_work;  // devices of which some is not here
+    std::map<std::uint32_t, SamplesLost> lost_samples;
 
     // Of the file, so of anybody's: not for a terminal as it is.
     std::string_view text(std::uint32_t number) const { return texts[number]; }

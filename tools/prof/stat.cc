@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "tools/prof/show.h"
-#include "tools/prof/spans.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
 
@@ -11,8 +10,6 @@ namespace orrery::prof {
 namespace {
 
 using text::Align;
-
-constexpr std::uint16_t kFailed = 2;  // orrProfOutcomeFailed
 
 struct Sum {
     std::uint64_t count = 0, errors = 0, total_ps = 0, longest_ps = 0;
@@ -59,7 +56,8 @@ std::string table(const Sums& sums, const std::string& title, bool errors) {
     return shown.text("  ");
 }
 
-std::string process_text(const Process& process) {
+std::string process_text(const Activity& activity) {
+    const Process& process = *activity.process;
     Sums calls, ranges, marks;
     for (const CallRecord& call : process.calls)
         calls[plain(process.text(call.head.text))].add(ps(call.end_ns - call.begin_ns), call.error != 0);
@@ -67,15 +65,15 @@ std::string process_text(const Process& process) {
         const std::string own = plain(process.text(text));
         return domain == 0 ? own : plain(process.text(domain)) + ": " + own;
     };
-    for (const Span& span : spans_of(process))
+    for (const Span& span : activity.spans)
         ranges[name(span.text, span.domain)].add(ps(span.end_ns - span.begin_ns), false);
     std::size_t moments = 0;
     for (const auto& range : process.ranges)
         moments += range.type == Type::kMark ? 1 : 0;
     std::map<std::uint32_t, Sums> devices;
-    for (const WorkRecord& work : process.work) {
-        devices[work.device][plain(process.text(work.head.text))].add(work.end_ps - work.begin_ps,
-                                                                      work.outcome == kFailed);
+    for (const Work& work : activity.work) {
+        devices[work.record->device][plain(activity.name(work))].add(work.ps(),
+                                                                     work.outcome() == Outcome::kFailed);
     }
     std::string text = fmt::format("process {}: {}\n", process.pid, plain(process.command));
     text += table(calls, "call", true) + table(ranges, "range", false);
@@ -94,10 +92,10 @@ std::string process_text(const Process& process) {
 
 }  // namespace
 
-std::string stat_text(const Profile& profile) {
+std::string stat_text(const Model& model) {
     std::string text;
-    for (const Process& process : profile.processes)
-        text += (text.empty() ? "" : "\n") + process_text(process);
+    for (const Activity& activity : model.processes)
+        text += (text.empty() ? "" : "\n") + process_text(activity);
     return text;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tools/prof/format.h"
+#include "tools/prof/model.h"
 
 namespace orrery::prof::test {
 
@@ -53,6 +54,77 @@ class MadePart {
         record.stream_name = stream;
         record.outcome = outcome;
         add(record);
+    }
+    // What a copy, a wait or a kernel is of is set by the caller.
+    WorkRecord work_of(Operation operation, std::uint32_t text, std::uint32_t stream, std::uint64_t begin_ps,
+                       std::uint64_t end_ps, std::uint64_t index = 0) const {
+        WorkRecord record{};
+        record.head = {static_cast<std::uint16_t>(Type::kWork), sizeof record, text};
+        record.thread = 100;
+        record.submitted_ns = 2'100;
+        record.correlation = 7;
+        record.stream = stream;
+        record.index = index;
+        record.begin_ps = begin_ps;
+        record.end_ps = end_ps;
+        record.used_ps = end_ps - begin_ps;
+        record.stream_name = stream;
+        record.operation = static_cast<std::uint16_t>(operation);
+        record.source = record.destination = static_cast<std::int32_t>(Place::kUnknown);
+        record.known = 1;
+        return record;
+    }
+    void copy(std::uint32_t text, std::uint32_t stream, std::uint64_t begin_ps, std::uint64_t end_ps,
+              std::uint64_t bytes, std::int32_t source, std::int32_t destination) {
+        WorkRecord record = work_of(Operation::kCopy, text, stream, begin_ps, end_ps);
+        record.bytes = bytes;
+        record.source = source;
+        record.destination = destination;
+        add(record);
+    }
+    // Its name is a text of the part.
+    void card(std::uint32_t device, std::uint32_t name, std::uint32_t pci, std::uint32_t cores = 8,
+              std::uint64_t uid = 77) {
+        CardRecord record{};
+        record.head = {static_cast<std::uint16_t>(Type::kCard), sizeof record, name};
+        record.device = device;
+        record.pci = pci;
+        record.uid = uid;
+        record.vram_bytes = std::uint64_t{256} << 20;
+        record.core_hz = record.vector_hz = 1'000'000'000;
+        record.vlen = 2'048;
+        record.copy_engines = 2;
+        record.vector_ports = 4;
+        record.vector_cores = cores;
+        record.link_ports = 4;
+        add(record);
+    }
+    void sku(std::uint32_t device, std::string_view key, std::uint64_t value) {
+        const std::uint32_t name = text(key);
+        add(SkuRecord{{static_cast<std::uint16_t>(Type::kSku), sizeof(SkuRecord), name}, device, 0, value});
+    }
+    // As orrery-1 is.
+    void orrery_1(std::uint32_t device) {
+        card(device, text("Orrery 1"), text("0000:01:00.0"));
+        sku(device, "copy.vram_gb_per_s", 800);
+        sku(device, "copy.host_gb_per_s", 32);
+        sku(device, "copy.engine_gb_per_s", 400);
+        sku(device, "copy.setup_ps", 200'000);
+        sku(device, "link.gbit_per_s", 400);
+        sku(device, "vector.cores", 8);
+        sku(device, "vector.hz", 1'000'000'000);
+        sku(device, "vector.datapath_bits", 2'048);
+        sku(device, "vector.launch_ps", 500'000);
+    }
+    void memory(std::int32_t device, std::uint64_t ns, std::int64_t bytes, std::uint64_t in_use) {
+        add(MemoryRecord{{static_cast<std::uint16_t>(Type::kMemory), sizeof(MemoryRecord), 0},
+                         device,
+                         100,
+                         ns,
+                         7,
+                         0x1000,
+                         bytes,
+                         in_use});
     }
     template <typename Record>
     void add(const Record& record) {

@@ -26,6 +26,42 @@ MadePart a_part() {
     part.work(copy, step, 10, 20);
     part.work(copy, step, 15, 30, 8, 1);
     part.add(WorkLostRecord{{static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 1, 0});
+    part.orrery_1(0);
+    part.add(LinkRecord{
+        {static_cast<std::uint16_t>(Type::kLink), sizeof(LinkRecord), 0}, 0, 1, 78, 1, 2, 3, 4, 400, 500});
+    part.memory(0, 2'600, 4'096, 4'096);
+    part.memory(-1, 2'700, 64, 64);
+    part.copy(copy, step, 30, 50, 1'024, -1, 0);
+    WorkRecord wait = part.work_of(Operation::kWait, step, io, 20, 40);
+    wait.from = static_cast<std::uint32_t>(From::kStream);
+    wait.from_stream = step;
+    wait.from_index = 1;
+    wait.from_name = io;
+    part.add(wait);
+    WorkCountersRecord counters{};
+    counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
+    counters.stream = step;
+    counters.begin_ps = 10;
+    counters.busy_ps = counters.instructions = counters.vram_read = counters.flops_f32 = 1'000;
+    part.add(counters);
+    struct {
+        SampleSetRecord head;
+        SampledCounter counters[2];
+    } const set{{{static_cast<std::uint16_t>(Type::kSampleSet), 56, 0}, 0, 2, 1'000'000},
+                {{40, copy, io, 0}, {41, step, io, 0}}};
+    part.add(set);
+    struct {
+        SampleRecord head;
+        std::uint64_t values[2];
+    } const sample{{{static_cast<std::uint16_t>(Type::kSample), 40, 0}, 0, 2, 1'000'000}, {5, 6}};
+    part.add(sample);
+    PcSampleRecord pc{};
+    pc.head = {static_cast<std::uint16_t>(Type::kPcSample), sizeof pc, copy};
+    part.add(pc);
+    part.add(SamplesLostRecord{{static_cast<std::uint16_t>(Type::kSamplesLost), sizeof(SamplesLostRecord), 0},
+                               0,
+                               static_cast<std::uint32_t>(Type::kPcSample),
+                               9});
     return part;
 }
 
@@ -49,6 +85,16 @@ TEST(Profile, HasWhatWasWritten) {
     EXPECT_EQ(process.ranges.size(), 5u);
     EXPECT_EQ(profile->processes[1].command, "late one");
     EXPECT_EQ(profile->begin_ns, 1'000u);
+    EXPECT_EQ(process.cards.size(), 1u);
+    EXPECT_EQ(process.sku.size(), 9u);
+    EXPECT_EQ(process.links.size(), 1u);
+    EXPECT_EQ(process.memory.size(), 2u);
+    EXPECT_EQ(process.counters.size(), 1u);
+    ASSERT_EQ(process.samples.size(), 1u);
+    EXPECT_EQ(process.sample_sets.at(process.samples[0].set).counters.size(), 2u);
+    EXPECT_EQ(process.sample_values, (std::vector<std::uint64_t>{5, 6}));
+    EXPECT_EQ(process.pc_samples.size(), 1u);
+    EXPECT_EQ(process.lost_samples.at(0).pcs, 9u);
 }
 
 TEST(Profile, SkipsTypesThatItDoesNotKnowAndEndsWhereNothingWasWritten) {
@@ -66,7 +112,7 @@ TEST(Profile, SkipsTypesThatItDoesNotKnowAndEndsWhereNothingWasWritten) {
 TEST(Profile, ThatIsNoneIsRefused) {
     expect_refused("", "not a profile");
     expect_refused("hello, this is not a profile", "not a profile");
-    expect_refused(made_profile("", 2), "format 2.0, and this orrery-prof reads format 1");
+    expect_refused(made_profile("", 2), "format 2.1, and this orrery-prof reads format 1");
     expect_refused(made_profile(std::string(300, 'x')), "at byte 16 no process begins");
     EXPECT_TRUE(parse_profile(made_profile("")));
 }
@@ -103,6 +149,33 @@ TEST(Profile, ThatContradictsItselfIsRefused) {
     refused([](MadePart& part, std::uint32_t) { part.add(RecordHead{2, 800, 1}); },
             "800 bytes, which cannot be");
     refused([](MadePart& part, std::uint32_t) { part.add(std::uint8_t{9}); }, "cut within a record");
+    refused([](MadePart& part, std::uint32_t) { part.card(0, 7, 1); }, "names a text that is not there");
+    refused(
+        [](MadePart& part, std::uint32_t name) {
+            part.card(3, name, name);
+            part.card(3, name, name);
+        },
+        "device 3 for a second time");
+    refused([](MadePart& part, std::uint32_t) { part.memory(0, 1, 64, 63); }, "less memory in use");
+    refused(
+        [](MadePart& part, std::uint32_t name) {
+            WorkRecord wait = part.work_of(Operation::kWait, name, name, 1, 2);
+            wait.from_name = 9;
+            part.add(wait);
+        },
+        "names a text that is not there");
+    refused([](MadePart& part, std::uint32_t) { part.add(RecordHead{8, 8, 0}); },
+            "counters of work that are");
+    refused([](MadePart& part,
+               std::uint32_t) { part.add(SampleSetRecord{{9, sizeof(SampleSetRecord), 0}, 0, 1, 1}); },
+            "samples that are too short");
+    refused(
+        [](MadePart& part, std::uint32_t) { part.add(SampleRecord{{10, sizeof(SampleRecord), 0}, 0, 0, 1}); },
+        "counters that nothing names");
+    for (const int type : {9, 10, 11, 12, 16, 17, 18, 19})
+        refused([&](MadePart& part,
+                    std::uint32_t) { part.add(RecordHead{static_cast<std::uint16_t>(type), 8, 0}); },
+                "too short");
 }
 
 // Whatever it says: an answer, and nothing worse. Sanitizers look on in `make test-sanitize`.
@@ -114,12 +187,13 @@ TEST(Profile, OfAnyBytesIsReadOrRefused) {
         std::string bytes = whole;
         for (unsigned change = random() % 4 + 1; change > 0; --change)
             bytes[random() % bytes.size()] = static_cast<char>(random());
-        const auto profile = parse_profile(bytes);
+        auto profile = parse_profile(bytes);
         if (!profile) continue;
         ++read;
-        EXPECT_FALSE(stat_text(*profile).empty());
-        EXPECT_FALSE(chrome_json(*profile).empty());
-        EXPECT_FALSE(perfetto_trace(*profile).empty());
+        const Model model(*std::move(profile));
+        EXPECT_FALSE(stat_text(model).empty());
+        EXPECT_FALSE(chrome_json(model).empty());
+        EXPECT_FALSE(perfetto_trace(model).empty());
     }
     EXPECT_GT(read, 100);
 }

@@ -18,10 +18,10 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Profile read(const std::string& parts) {
+Model read(const std::string& parts) {
     auto profile = parse_profile(made_profile(parts));
     EXPECT_TRUE(profile) << profile.error().text;
-    return *profile;
+    return Model(*std::move(profile));
 }
 
 std::string two_calls() {

@@ -1,0 +1,132 @@
+// A profile as what happened: who called, what cards did for it, what led from one to the other, and what the
+// cards could have done. All commands read this.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/prof/profile.h"
+
+namespace orrery::prof {
+
+inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+// As orrProfOperation and orrProfOutcome number them.
+enum class Operation : std::uint16_t { kOther = 0, kCopy = 1, kFill = 2, kKernel = 3, kWait = 4 };
+enum class Outcome : std::uint16_t { kDone = 0, kPreempted = 1, kFailed = 2 };
+
+// Ranges as spans with a begin and an end.
+struct Span {
+    std::uint32_t text, domain, thread;
+    std::uint64_t begin_ns, end_ns, correlation, external;
+    bool open;  // it had not ended where the profile ends
+};
+
+// Between which memories a copy goes, seen from the card that does it.
+enum class Direction : std::uint8_t {
+    kUnknown,
+    kFromHost,
+    kToHost,
+    kInside,    // of the card's own memory
+    kFromPeer,  // it reads another card's
+    kToPeer,
+    kOther,  // none of its sides is the card's own
+};
+Direction direction_of(const WorkRecord& work);
+// "host to device", "device to peer": for people.
+const char* name_of(Direction direction);
+
+// What a card did.
+struct Work {
+    const WorkRecord* record = nullptr;
+    const WorkCountersRecord* counters = nullptr;  // null: it was not counted
+    std::uint32_t stream = 0;                      // of Activity::streams
+    std::uint32_t lane = 0;                        // what overlaps in a stream has different ones
+    std::uint32_t call = kNone;                    // of Process::calls, that submitted it
+    // Of a wait: the work (of Activity::work) that its signal came behind; kNone: none that is here.
+    std::uint32_t cause = kNone;
+
+    Operation operation() const { return static_cast<Operation>(record->operation); }
+    Outcome outcome() const { return static_cast<Outcome>(record->outcome); }
+    std::uint64_t ps() const { return record->end_ps - record->begin_ps; }
+};
+
+struct StreamModel {
+    std::uint64_t number = 0;
+    std::uint32_t device = 0;
+    std::uint32_t name = 0;  // a text
+    std::uint32_t lanes = 1;
+    std::vector<std::uint32_t> work;  // of Activity::work
+};
+
+// What a card can do at most, from its SKU. GB/s are 10^9 bytes a second, FLOP/s have multiply-add as two.
+struct Bounds {
+    std::optional<double> vram_gb_per_s;  // reads and writes together
+    std::optional<double> host_gb_per_s;  // one direction
+    std::optional<double> copy_engine_gb_per_s;
+    std::optional<double> link_gb_per_s;  // one direction of one link
+    std::optional<double> gflops_f16, gflops_f32, gflops_f64;
+    std::optional<std::uint64_t> launch_ps;  // a kernel: from start to the first work-group
+    std::optional<std::uint64_t> copy_setup_ps;
+};
+
+// A card, as the process used it.
+struct DeviceModel {
+    std::uint32_t number = 0;
+    const CardRecord* card = nullptr;  // null: the profile does not say what it is
+    std::map<std::string_view, std::uint64_t> sku;
+    Bounds bounds;
+    std::vector<const LinkRecord*> links;
+    std::vector<std::uint32_t> work;         // of Activity::work, by begin
+    std::vector<std::uint32_t> streams;      // of Activity::streams
+    std::uint64_t begin_ps = 0, end_ps = 0;  // of its first and its last work here
+    std::uint64_t begin_ns = 0;              // when that first work was submitted
+    std::uint64_t memory_peak = 0;           // bytes that the process had in use at most
+    std::uint64_t memory_peak_ns = 0;
+
+    // A card's time is its own. On a timeline of the host its first work of the process begins when that was
+    // submitted; all else is as far from it as on the card. Of a moment at or behind the first.
+    std::uint64_t ns(std::uint64_t ps) const { return begin_ns + (ps - begin_ps) / 1000; }
+    // The same with what is less than a nanosecond, from `origin_ns` on.
+    double us(std::uint64_t ps, std::uint64_t origin_ns) const {
+        return static_cast<double>(begin_ns - origin_ns) / 1e3 + static_cast<double>(ps - begin_ps) / 1e6;
+    }
+    // What such a copy gets at most, in GB/s of what it copies; nothing if that is not known.
+    std::optional<double> copy_bound(const WorkRecord& copy) const;
+};
+
+// What a process did. Texts are numbers of process->text().
+struct Activity {
+    const Process* process = nullptr;
+    std::vector<Work> work;            // in the order in which it began, by the clocks of the cards
+    std::vector<StreamModel> streams;  // by number
+    std::vector<DeviceModel> devices;  // by number; those that did something, or of which something is known
+    std::vector<Span> spans;           // in the order in which they began
+    std::vector<std::uint32_t> threads;      // that called or had ranges, by number
+    std::uint64_t host_memory_peak = 0;      // pinned bytes
+    std::uint64_t begin_ns = 0, end_ns = 0;  // of what the host did
+
+    const DeviceModel* device(std::uint32_t number) const;
+    std::string_view text(std::uint32_t number) const { return process->text(number); }
+    std::string_view name(const Work& one) const { return text(one.record->head.text); }
+};
+
+// Its parts refer to one another: it can be moved, and not be copied.
+struct Model {
+    explicit Model(Profile read);
+    Model(Model&&) = default;
+    Model& operator=(Model&&) = default;
+    Model(const Model&) = delete;
+    Model& operator=(const Model&) = delete;
+
+    Profile profile;
+    std::vector<Activity> processes;  // in the order of the profile's
+};
+
+text::Result<Model> read_model(const std::string& file);
+
+}  // namespace orrery::prof
