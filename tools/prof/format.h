@@ -238,7 +238,7 @@ enum class PcStall : std::uint32_t {
     kLaunch = 4,     // starts a work-item
 };
 
-// A card that the process used, before its first work in the part. head.text: the name of its SKU.
+// A card that the process used. head.text: the name of its SKU.
 struct CardRecord {
     RecordHead head;
     std::uint32_t device;  // as Work has it

@@ -9,10 +9,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "tools/prof/card_facts.h"
+#include "tools/prof/memory_book.h"
 #include "tools/prof/part.h"
 
 namespace orrery::prof {
@@ -37,10 +40,14 @@ class Recorder {
     void told(const orrProfRecord& record) {
         if (record.kind == orrProfEnter) {
             *record.data = record.host_ns;
+            if (gives_back(record)) begin_give_back(record);
         } else if (record.kind == orrProfLeave) {
             add_call(record);
+            add_what_it_did(record);
         } else if (record.kind == orrProfWorkDone) {
-            add_work(record, *static_cast<const orrProfWork*>(record.params));
+            const auto& work = *static_cast<const orrProfWork*>(record.params);
+            add_card(work.device);
+            add_work(record, work);
         } else if (record.kind == orrProfWorkLost) {
             WorkLostRecord lost{};
             lost.device = static_cast<std::uint32_t>(static_cast<const orrProfWork*>(record.params)->device);
@@ -57,6 +64,8 @@ class Recorder {
     void in_child() {
         part_.forget();
         texts_.clear();
+        cards_.clear();
+        memory_.clear();
         reopen_ = true;
         mutex_.unlock();
     }
@@ -85,6 +94,127 @@ class Recorder {
         const auto lock = ready();
         call.head.text = number_of(record.name);
         add(Type::kCall, call);
+    }
+    static bool gives_back(const orrProfRecord& record) {
+        return record.call == orrProfCall_orrFree || record.call == orrProfCall_orrFreeHost;
+    }
+    // Of a call that gives back an error.
+    static bool is_good(const orrProfRecord& record) {
+        return *static_cast<const orrError_t*>(record.result) == orrSuccess;
+    }
+    void begin_give_back(const orrProfRecord& record) {
+        const void* const address = record.call == orrProfCall_orrFree
+                                        ? static_cast<const orrFree_params*>(record.params)->ptr
+                                        : static_cast<const orrFreeHost_params*>(record.params)->ptr;
+        const std::lock_guard lock(mutex_);
+        memory_.begin_give_back(record.correlation, reinterpret_cast<std::uintptr_t>(address));
+    }
+    // Memory that a call took or gave back; and a card is asked what it is when the process first uses it.
+    void add_what_it_did(const orrProfRecord& record) {
+        void* const* address = nullptr;
+        std::uint64_t bytes = 0;
+        bool host = false;
+        switch (record.call) {
+            case orrProfCall_orrFree:
+            case orrProfCall_orrFreeHost: {
+                const auto lock = ready();
+                if (const auto change = memory_.end_give_back(record.correlation, is_good(record)))
+                    add_memory(record, *change);
+                return;
+            }
+            case orrProfCall_orrMalloc: {
+                const auto& params = *static_cast<const orrMalloc_params*>(record.params);
+                address = params.ptr;
+                bytes = params.bytes;
+                break;
+            }
+            case orrProfCall_orrMallocPitch: {
+                const auto& params = *static_cast<const orrMallocPitch_params*>(record.params);
+                address = params.ptr;
+                if (is_good(record)) bytes = *params.pitch * params.height;
+                break;
+            }
+            case orrProfCall_orrIpcMalloc: {
+                const auto& params = *static_cast<const orrIpcMalloc_params*>(record.params);
+                address = params.ptr;
+                bytes = params.bytes;
+                break;
+            }
+            case orrProfCall_orrMallocHost: {
+                const auto& params = *static_cast<const orrMallocHost_params*>(record.params);
+                address = params.ptr;
+                bytes = params.bytes;
+                host = true;
+                break;
+            }
+            case orrProfCall_orrStreamCreate:
+            case orrProfCall_orrStreamCreateWithPriority:
+            case orrProfCall_orrStreamCreateWithAttributes:
+                break;
+            default:
+                return;
+        }
+        int device = 0;
+        if (!is_good(record) || orrGetDevice(&device) != orrSuccess) return;
+        if (!host) add_card(device);
+        if (address == nullptr) return;
+        const auto lock = ready();
+        add_memory(record, memory_.take(host ? static_cast<std::int32_t>(Place::kHost) : device,
+                                        reinterpret_cast<std::uintptr_t>(*address), bytes));
+    }
+    void add_memory(const orrProfRecord& record, const MemoryBook::Change& change) {
+        MemoryRecord memory{};
+        memory.device = change.device;
+        memory.thread = static_cast<std::uint32_t>(record.thread);
+        memory.ns = record.host_ns;
+        memory.correlation = record.correlation;
+        memory.address = change.address;
+        memory.bytes = change.bytes;
+        memory.in_use = change.in_use;
+        add(Type::kMemory, memory);
+    }
+    void add_card(int device) {
+        {
+            const auto lock = ready();
+            if (!cards_.insert(device).second) return;
+        }
+        const CardFacts facts = ask_card(device);  // which calls the library
+        if (!facts.known) return;
+        const auto lock = ready();
+        CardRecord card{};
+        card.head.text = number_of(facts.prop.name);
+        card.device = static_cast<std::uint32_t>(device);
+        card.pci = number_of(facts.prop.pci_address);
+        card.uid = facts.prop.uid;
+        card.vram_bytes = facts.prop.vram_bytes;
+        card.core_hz = facts.prop.core_hz;
+        card.vector_hz = facts.prop.vector_hz;
+        card.vlen = facts.prop.vector_vlen;
+        card.copy_engines = facts.prop.copy_engines;
+        card.vector_ports = facts.prop.vector_ports;
+        card.vector_cores = facts.prop.vector_cores;
+        card.link_ports = facts.prop.link_ports;
+        add(Type::kCard, card);
+        for (const auto& [key, value] : facts.sku) {
+            SkuRecord sku{};
+            sku.head.text = number_of(key.c_str());
+            sku.device = card.device;
+            sku.value = value;
+            add(Type::kSku, sku);
+        }
+        for (const auto& [port, info] : facts.links) {
+            LinkRecord link{};
+            link.device = card.device;
+            link.port = port;
+            link.peer_uid = info.peer_uid;
+            link.peer_device = info.peer_device;
+            link.peer_port = info.peer_port;
+            link.state = static_cast<std::uint32_t>(info.state);
+            link.lanes = info.lanes;
+            link.gbit_per_s = info.gbps;
+            link.latency_ns = info.latency_ns;
+            add(Type::kLink, link);
+        }
     }
     void add_range(const orrProfRecord& record) {
         RangeRecord range{};
@@ -115,9 +245,19 @@ class Recorder {
         work.used_ps = done.used_ps;
         work.operation = static_cast<std::uint16_t>(done.operation);
         work.outcome = static_cast<std::uint16_t>(done.outcome);
+        work.bytes = done.bytes;
+        work.source = done.source;
+        work.destination = done.destination;
+        work.from_stream = done.from_stream;
+        work.from_index = done.from_index;
+        work.from = done.from;
+        work.groups = done.groups;
+        work.items = done.items;
+        work.known = 1;
         const auto lock = ready();
         work.head.text = number_of(record.name);
         work.stream_name = number_of(done.stream_name);
+        work.from_name = number_of(done.from_name);
         add(Type::kWork, work);
     }
 
@@ -163,6 +303,8 @@ class Recorder {
     bool reopen_ = false;
     std::mutex mutex_;
     Part part_;
+    std::set<int> cards_;  // that were asked what they are
+    MemoryBook memory_;
     std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> texts_;
 };
 

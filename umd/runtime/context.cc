@@ -234,12 +234,15 @@ void Context::name_semaphore(std::uint64_t va, std::string name) {
     }
 }
 
+std::string Context::semaphore_name(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = semaphore_names_.find(va);
+    return found == semaphore_names_.end() ? std::string() : found->second;
+}
+
 std::string Context::describe_semaphore(std::uint64_t va) const {
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = semaphore_names_.find(va);
-        if (found != semaphore_names_.end()) return fmt::format("semaphore '{}'", found->second);
-    }
+    if (const std::string name = semaphore_name(va); !name.empty())
+        return fmt::format("semaphore '{}'", name);
     if (event_slots_.find(va) != nullptr) return "an event";
     return fmt::format("the semaphore at {:#x}", va);
 }

@@ -113,6 +113,7 @@ class Context {
     const char* keep_name(const std::string& name);
     // What error texts call the semaphore at this address; empty: forget it.
     void name_semaphore(std::uint64_t va, std::string name);
+    std::string semaphore_name(std::uint64_t va) const;  // empty: it has none
     // "semaphore 'x'", "an event", "the semaphore at 0x12".
     std::string describe_semaphore(std::uint64_t va) const;
     // What was loaded for a module, for error texts and for what kernels print.

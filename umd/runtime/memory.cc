@@ -1,5 +1,6 @@
 #include "umd/runtime/memory.h"
 
+#include <orrery/prof.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -351,6 +352,18 @@ std::optional<Allocation> Memory::find(std::uint64_t va) const {
     const Allocation& allocation = std::prev(after)->second;
     if (va - allocation.va >= allocation.bytes) return std::nullopt;
     return allocation;
+}
+
+int Memory::place_of(std::uint64_t va) const {
+    if (const auto allocation = find(va)) {
+        if (allocation->elsewhere) return orrProfPlaceElsewhere;
+        return allocation->device == kHost ? orrProfPlaceHost : allocation->device;
+    }
+    const std::shared_lock lock(mutex_);
+    for (const auto& [device, card] : cards_) {
+        if (va - reinterpret_cast<std::uintptr_t>(card.reserved) < card.reserved_size) return device;
+    }
+    return orrProfPlaceHost;
 }
 
 Result<Allocation> Memory::find_range(std::uint64_t va, std::uint64_t bytes, const char* what) const {

@@ -111,6 +111,8 @@ class Memory {
                                       bool combines);
 
     std::optional<Allocation> find(std::uint64_t va) const;
+    // For those who tell what copies did: a card, or an orrProfPlace; also of what is no allocation.
+    int place_of(std::uint64_t va) const;
     // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.
     Result<Allocation> find_range(std::uint64_t va, std::uint64_t bytes, const char* what) const;
     // "1,024 bytes past the end of the allocation of 4,096 bytes at 0x... on device 0"

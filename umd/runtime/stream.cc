@@ -81,27 +81,6 @@ Stream::~Stream() {
         context_.memory().free_block(block);
 }
 
-void Stream::note_work(std::uint64_t index, OpNote note) noexcept {
-    const auto what = [&]() -> std::pair<orrProfOperation, const char*> {
-        switch (note.op) {
-            case Op::kCopy:
-                return {orrProfOperationCopy, "copy"};
-            case Op::kFill:
-                return {orrProfOperationFill, "fill"};
-            case Op::kKernel:
-                return {orrProfOperationKernel, note.name};
-            case Op::kWait:
-                return {orrProfOperationWait, "wait"};
-            case Op::kSignal:
-            case Op::kNone:
-                break;
-        }
-        return {orrProfOperationOther, nullptr};
-    }();
-    if (use_ != Use::kWork || what.second == nullptr || !context_.work_log().want()) return;
-    trail_.add(index, what.first, what.second);
-}
-
 void Stream::close() {
     // While the card's records can still be told from those of who gets its number next. Nothing of the
     // others is told, and they may go while somebody holds a lock that a callback would want.

@@ -253,7 +253,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                         std::span<Context* const> peers, std::span<const Crossing> crossings);
     void put_locked(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept;
-    void note_work(std::uint64_t index, OpNote note) noexcept;
+    void note_work(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept;
+    void note_signal(std::uint64_t index, const orr_packet_semaphore& packet) noexcept;
+    void note_sides(const orr_packet& packet, WorkNote& work) const;
     Error stop_locked(Error cause);  // with queue_mutex_ held
     Status publish_locked(std::uint64_t end, std::span<const FlightSignal> flight);
     void ring_locked(std::uint64_t end) noexcept;  // with queue_mutex_ held, as the next
@@ -317,6 +319,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::map<int, std::shared_ptr<Relay>> relays_;  // by source card; null: could not be made
     Staging staging_;
     WorkTrail trail_;
+    SignalLog::Source relayed_;  // of a relay: who signalled what it waited for last; under mutex_
 
     mutable std::mutex capture_mutex_;
     std::shared_ptr<StreamCapture> capture_;
@@ -340,7 +343,7 @@ inline void Stream::put_locked(std::uint64_t index, const orr_packet& packet, Op
     notes_[slot] = note;
     store_packet(packets_[slot], packet, static_cast<std::uint32_t>(index));
     if (prof_has(orrProfWantWork)) [[unlikely]]
-        note_work(index, note);
+        note_work(index, packet, note);
 }
 
 inline void Stream::ring_locked(std::uint64_t end) noexcept {

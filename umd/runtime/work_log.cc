@@ -34,15 +34,42 @@ std::uint64_t WorkTrail::next_number() {
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-void WorkTrail::add(std::uint64_t index, orrProfOperation operation, const char* name) noexcept {
+SignalLog& SignalLog::get() {
+    static SignalLog* const log = new SignalLog;  // streams may go after static objects
+    return *log;
+}
+
+void SignalLog::note(std::uint64_t semaphore, std::uint64_t value, Source source) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        if (count_ == kMost) {
+            sources_.clear();
+            count_ = 0;
+            forgot_ = true;
+        }
+        auto& own = sources_[semaphore];
+        if (own.insert_or_assign(value, source).second) ++count_;
+        if (own.size() <= kMostOfOne) return;
+        own.erase(own.begin());
+        --count_;
+    } catch (const std::bad_alloc&) {
+        forgot_ = true;
+    }
+}
+
+SignalLog::Source SignalLog::find(std::uint64_t semaphore, std::uint64_t value) const {
+    const std::lock_guard lock(mutex_);
+    const Source nobody{forgot_ ? orrProfFromUnknown : orrProfFromOutside};
+    const auto own = sources_.find(semaphore);
+    if (own == sources_.end()) return nobody;
+    const auto first = own->second.lower_bound(value);
+    return first == own->second.end() ? nobody : first->second;
+}
+
+void WorkTrail::add(std::uint64_t index, const WorkNote& note) noexcept {
     const ThreadMarks& marks = thread_marks();
-    const Entry entry{index,
-                      marks.correlation,
-                      marks.external,
-                      prof_thread(),
-                      static_cast<std::uint64_t>(now_ns()),
-                      operation,
-                      name};
+    const Entry entry{
+        index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()), note};
     const std::lock_guard lock(mutex_);
     if (entries_.size() == kMost) entries_.pop_front();
     try {
@@ -52,7 +79,8 @@ void WorkTrail::add(std::uint64_t index, orrProfOperation operation, const char*
     }
 }
 
-bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work) {
+bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
+                     std::uint64_t& semaphore) {
     const std::lock_guard lock(mutex_);
     drm_orr_work_record whole = record;
     if (record.kind == ORR_WORK_WAIT) {
@@ -68,11 +96,11 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     }
     const auto entry = std::ranges::lower_bound(entries_, whole.index, {}, &Entry::index);
     if (entry == entries_.end() || entry->index != whole.index) return false;
-    told.name = entry->name;
+    told.name = entry->note.name;
     told.correlation = entry->correlation;
     told.external = entry->external;
     told.thread = entry->thread;
-    work.operation = entry->operation;
+    work.operation = entry->note.operation;
     work.stream = number_;
     work.index = whole.index;
     work.begin_ps = whole.start_ps;
@@ -80,6 +108,17 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     work.used_ps = whole.used_ps;
     work.submitted_ns = entry->submitted_ns;
     work.outcome = outcome_of(whole.status);
+    work.bytes = entry->note.bytes;
+    work.source = entry->note.source;
+    work.destination = entry->note.destination;
+    work.groups = entry->note.groups;
+    work.items = entry->note.items;
+    semaphore = entry->note.semaphore;
+    if (semaphore == 0) return true;
+    const SignalLog::Source source = SignalLog::get().find(semaphore, entry->note.value);
+    work.from = source.from;
+    work.from_stream = source.stream;
+    work.from_index = source.index;
     return true;
 }
 
@@ -169,9 +208,13 @@ Status WorkLog::tell_all() {
                 streams, [&](const Known& one) { return one.stream->number() == record.queue; });
             orrProfWork work = ORR_INIT(orrProfWork);
             orrProfRecord told = ORR_INIT(orrProfRecord);
-            if (known == streams.end() || !known->stream->trail().find(record, told, work)) continue;
+            std::uint64_t semaphore = 0;
+            if (known == streams.end() || !known->stream->trail().find(record, told, work, semaphore))
+                continue;
             work.device = context_.device();
             work.stream_name = known->label.c_str();
+            const std::string name = semaphore == 0 ? std::string() : context_.semaphore_name(semaphore);
+            if (!name.empty()) work.from_name = name.c_str();
             told.kind = orrProfWorkDone;
             told.params = &work;
             Profiler::get().tell_as_it_is(told, orrProfWantWork);

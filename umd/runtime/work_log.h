@@ -6,10 +6,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 #include <orrery/prof.h>
 
@@ -21,13 +23,49 @@ namespace orrery::umd {
 class Context;
 class Stream;
 
+// What is to be told of a packet, beside when it ran.
+struct WorkNote {
+    orrProfOperation operation = orrProfOperationOther;
+    const char* name = nullptr;  // as OpNote has it
+    std::uint64_t bytes = 0;
+    std::int32_t source = orrProfPlaceUnknown, destination = orrProfPlaceUnknown;
+    std::uint64_t groups = 0;
+    std::uint32_t items = 0;
+    std::uint64_t semaphore = 0, value = 0;  // of waits
+};
+
+// Who signals what in this process, so that a wait can be told with who ended it. Threads: any.
+class SignalLog {
+  public:
+    struct Source {
+        orrProfFrom from = orrProfFromUnknown;
+        std::uint64_t stream = 0, index = 0;
+    };
+    static SignalLog& get();
+    // Before anybody can see the signal.
+    void note(std::uint64_t semaphore, std::uint64_t value, Source source) noexcept;
+    // The first that raises it to so much.
+    Source find(std::uint64_t semaphore, std::uint64_t value) const;
+
+  private:
+    static constexpr std::size_t kMostOfOne = 4'096;
+    static constexpr std::size_t kMost = std::size_t{1} << 20;  // then all that is known is forgotten
+
+    mutable std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::map<std::uint64_t, Source>> sources_;
+    std::size_t count_ = 0;
+    bool forgot_ = false;
+};
+
 // A stream's packets of which the card may still have something to say. Threads: any.
 class WorkTrail {
   public:
-    // Of this thread's call. name: as OpNote has it.
-    void add(std::uint64_t index, orrProfOperation operation, const char* name) noexcept;
-    // What to tell of a record. False: nothing, as nobody wanted it, or it is half of a wait.
-    bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work);
+    // Of this thread's call.
+    void add(std::uint64_t index, const WorkNote& note) noexcept;
+    // What to tell of a record. False: nothing, as nobody wanted it, or it is half of a wait. *semaphore:
+    // that it waited for, or 0.
+    bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
+              std::uint64_t& semaphore);
     // The card has said all that it will of packets below.
     void drop(std::uint64_t below);
     std::uint64_t number() const { return number_; }
@@ -37,8 +75,7 @@ class WorkTrail {
 
     struct Entry {
         std::uint64_t index = 0, correlation = 0, external = 0, thread = 0, submitted_ns = 0;
-        orrProfOperation operation = orrProfOperationOther;
-        const char* name = nullptr;
+        WorkNote note;
     };
     static std::uint64_t next_number();
 

@@ -17,7 +17,7 @@ namespace orrery::umd::test {
 namespace {
 
 struct Done {
-    std::string name, stream;
+    std::string name, stream, from_name;
     orrProfRecord record;
     orrProfWork work;
 };
@@ -64,7 +64,8 @@ class Watched {
             if (record->kind == orrProfWorkLost) ++self.lost_;
             if (record->kind != orrProfWorkDone) return;
             const auto& work = *static_cast<const orrProfWork*>(record->params);
-            self.done_.push_back({record->name, work.stream_name, *record, work});
+            self.done_.push_back({record->name, work.stream_name,
+                                  work.from_name == nullptr ? "" : work.from_name, *record, work});
         }
         self.more_.notify_all();
         if (self.and_then) self.and_then();
@@ -116,7 +117,12 @@ TEST_F(Work, HasItsCallItsTimesAndItsStream) {
     EXPECT_EQ(all[0].work.outcome, static_cast<std::uint64_t>(orrProfOutcomeDone));
     EXPECT_EQ(all[0].work.end_ps - all[0].work.begin_ps, 10'240u) << "what the card says";
     EXPECT_GT(all[0].work.submitted_ns, 0u);
+    EXPECT_EQ(all[0].work.bytes, 1024u);
+    EXPECT_EQ(all[0].work.source, 0);
+    EXPECT_EQ(all[0].work.destination, 0);
     EXPECT_EQ(all[1].name, "fill");
+    EXPECT_EQ(all[1].work.bytes, 512u);
+    EXPECT_EQ(all[1].work.destination, 0);
     EXPECT_GT(all[1].record.correlation, call);
     EXPECT_EQ(all[1].record.external, 0u);
     EXPECT_EQ(all[1].work.stream, all[0].work.stream);
@@ -163,6 +169,90 @@ TEST_F(Work, OfAWaitIsFromItsBeginToItsEnd) {
     EXPECT_EQ(all[0].work.operation, static_cast<std::uint32_t>(orrProfOperationWait));
     EXPECT_LT(all[0].work.begin_ps, all[0].work.end_ps);
     EXPECT_LE(all[0].work.end_ps, all[1].work.begin_ps);
+    EXPECT_EQ(all[0].work.from, static_cast<std::uint32_t>(orrProfFromHost));
+    EXPECT_EQ(all[0].from_name, "");
+}
+
+// So whoever reads it can go from a wait to what it waited for.
+TEST_F(Work, OfAWaitHasTheStreamThatEndedIt) {
+    Watched watched;
+    orrSemaphore_t semaphore = nullptr;
+    orrStream_t other = nullptr;
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    ASSERT_OK(orrSemaphoreSetName(semaphore, "gate"));
+    ASSERT_OK(orrStreamCreate(&other, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    FakeCard& card = system_.card();
+    const auto until_waits = [&](std::size_t count) {
+        while (true) {
+            const std::lock_guard lock(card.mutex());
+            if (std::ranges::count_if(card.queues, [](const auto& queue) { return queue.waiting; }) ==
+                static_cast<std::ptrdiff_t>(count))
+                break;
+        }
+    };
+    // `stream_` waits for the host; `other` for an event of it.
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
+    fill(64);
+    ASSERT_OK(orrEventRecord(event, stream_));
+    ASSERT_OK(orrStreamWaitEvent(other, event, 0));
+    until_waits(2);
+    ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
+    ASSERT_OK(orrStreamSynchronize(other));
+    const auto all = watched.flushed();
+    const auto of = [&](const std::string& name, auto&& has) -> const Done& {
+        return *std::ranges::find_if(all, [&](const Done& one) { return one.name == name && has(one); });
+    };
+    ASSERT_EQ(all.size(), 3u);
+    const Done& filled = of("fill", [](const Done&) { return true; });
+    const Done& first = of("wait", [&](const Done& one) { return one.work.stream == filled.work.stream; });
+    const Done& second = of("wait", [&](const Done& one) { return one.work.stream != filled.work.stream; });
+    EXPECT_EQ(first.from_name, "gate");
+    EXPECT_EQ(first.work.from, static_cast<std::uint32_t>(orrProfFromHost));
+    EXPECT_EQ(second.work.from, static_cast<std::uint32_t>(orrProfFromStream));
+    EXPECT_EQ(second.work.from_stream, filled.work.stream);
+    EXPECT_EQ(second.work.from_index, filled.work.index + 1);
+    EXPECT_OK(orrStreamDestroy(other));
+    EXPECT_OK(orrEventDestroy(event));
+    EXPECT_OK(orrSemaphoreDestroy(semaphore));
+}
+
+TEST_F(Work, OfCopiesHasTheirBytesAndSides) {
+    Watched watched;
+    void* host = nullptr;
+    ASSERT_OK(orrMallocHost(&host, 4096, 0));
+    ASSERT_OK(orrMemcpyAsync(memory_, host, 100, orrMemcpyHostToDevice, stream_));
+    ASSERT_OK(orrMemcpyAsync(host, memory_, 200, orrMemcpyDeviceToHost, stream_));
+    ASSERT_OK(orrMemcpy2DAsync(memory_, 64, host, 128, 16, 3, orrMemcpyHostToDevice, stream_));
+    void* const to[] = {memory_, host};
+    const void* const from[] = {host, memory_};
+    const std::size_t bytes[] = {8, 16};
+    ASSERT_OK(orrMemcpyBatchAsync(to, from, bytes, 2, 0, stream_));
+    ASSERT_OK(orrMemcpyBatchAsync(to, from, bytes, 1, 0, stream_));
+    orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
+    box.dst = memory_;
+    box.src = host;
+    box.dims = 4;
+    for (std::size_t i = 0; i < 4; ++i)
+        box.extent[i] = 4;
+    box.dst_stride[0] = box.src_stride[0] = 8;
+    box.dst_stride[1] = box.src_stride[1] = 40;
+    box.dst_stride[2] = box.src_stride[2] = 200;
+    box.kind = orrMemcpyHostToDevice;
+    ASSERT_OK(orrMemcpyNDAsync(&box, stream_));
+    synchronize();
+    using Sides = std::vector<std::vector<std::int64_t>>;
+    Sides sides;
+    for (const Done& one : watched.flushed())
+        sides.push_back({static_cast<std::int64_t>(one.work.bytes), one.work.source, one.work.destination});
+    EXPECT_EQ(sides, (Sides{{100, orrProfPlaceHost, 0},
+                            {200, 0, orrProfPlaceHost},
+                            {48, orrProfPlaceHost, 0},
+                            {24, orrProfPlaceUnknown, orrProfPlaceUnknown},
+                            {8, orrProfPlaceHost, 0},
+                            {256, orrProfPlaceHost, 0}}));
+    EXPECT_OK(orrFreeHost(host));
 }
 
 TEST_F(Work, IsAskedForOnlyWhileSomebodyWantsIt) {

@@ -57,6 +57,21 @@ typedef enum orrProfOutcome {
     orrProfOutcomeFailed = 2,    /**< or was aborted */
 } orrProfOutcome;
 
+/** Whose memory a copy reads or writes, if it is no device of this process. */
+typedef enum orrProfPlace {
+    orrProfPlaceHost = -1,      /**< pinned memory, the library's own too */
+    orrProfPlaceElsewhere = -2, /**< another machine's, or a multicast */
+    orrProfPlaceUnknown = -3,   /**< of a list with several, or not a copy */
+} orrProfPlace;
+
+/** Who ended a wait. */
+typedef enum orrProfFrom {
+    orrProfFromUnknown = 0,
+    orrProfFromStream = 1,  /**< a stream of this process, also of another device */
+    orrProfFromHost = 2,    /**< this process: orrSemaphoreSignal */
+    orrProfFromOutside = 3, /**< nobody of this process: another one, or another machine */
+} orrProfFrom;
+
 /**
  * What a card has done, and when, in its own model time, which is the same as if nobody wanted to know. It is
  * told some milliseconds later, by a thread of the library's or one that destroys the stream or calls
@@ -74,7 +89,17 @@ typedef struct orrProfWork {
     uint64_t used_ps; /**< engine time, summed over vector cores; 0 of waits */
     /** When the library gave it to the stream, CLOCK_MONOTONIC in nanoseconds. */
     uint64_t submitted_ns;
-    uint64_t outcome; /**< an orrProfOutcome */
+    uint64_t outcome;    /**< an orrProfOutcome */
+    uint64_t bytes;      /**< of copies and fills: how many; 0 of others */
+    int32_t source;      /**< of copies: the device whose memory is read, or an orrProfPlace */
+    int32_t destination; /**< of copies and fills: the device whose memory is written, or an orrProfPlace */
+    uint64_t groups;     /**< of kernels: work-groups; 0 of others */
+    uint32_t items;      /**< of kernels: work-items of each group */
+    uint32_t from;       /**< of waits: an orrProfFrom */
+    /** Of waits, FromStream: whose packets below from_index had to be done, which is a `stream` of others. */
+    uint64_t from_stream;
+    uint64_t from_index;
+    const char* from_name; /**< of waits: what orrSemaphoreSetName says, or null; lives as stream_name */
 } orrProfWork;
 
 /**
