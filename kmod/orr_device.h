@@ -570,6 +570,12 @@ static inline bool orr_has_snapshots(const struct orr_device *odev)
 	return (odev->info.hw_version & 0xffff) >= 8;
 }
 
+/* Whether its trace sink says what each job did. */
+static inline bool orr_counts_jobs(const struct orr_device *odev)
+{
+	return odev->info.sink_bytes && (odev->info.hw_version & 0xffff) >= 10;
+}
+
 /* Whether cards read each other, as grants say: hardware 2.2. */
 static inline bool orr_link_reads(const struct orr_device *odev)
 {

@@ -92,9 +92,9 @@ static struct drm_driver orr_drm_driver = {
 	 * QUERY_DEVICE; 4: ORR_FEATURE_HOST_ATOMICS; 5: QUERY_WAY;
 	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE, FABRIC_*; 7: ORR_FEATURE_PEER_READS;
 	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE; 9: MULTICAST_CREATE;
-	 * 10: ORR_MULTICAST_READ
+	 * 10: ORR_MULTICAST_READ; 12: ORR_WORK_COUNTERS
 	 */
-	.minor = 10,
+	.minor = 12,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

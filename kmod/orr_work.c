@@ -5,6 +5,9 @@
  * While a file wants records the card's trace sink is on, which costs the card nothing and changes
  * nothing there. All files read one ring, each at its own place, and each is given what is about its
  * own queues. The card waits for nobody: who reads too late is told that records are lost.
+ *
+ * What a job did is in a record of the hardware's, which knows ports and no queues; the firmware's record of
+ * the job comes behind it, and says whose it was.
  */
 #include <linux/dma-mapping.h>
 #include <linux/sched.h>
@@ -24,7 +27,9 @@
 #include "orr_work.h"
 
 static_assert(sizeof(struct drm_orr_work_record) == 48);
-static_assert(sizeof(struct drm_orr_work_read) == 16);
+static_assert(sizeof(struct drm_orr_work_counters) == 384);
+static_assert(sizeof(struct drm_orr_work_read) == 24);
+static_assert(ORR_JOB_COUNTERS <= ARRAY_SIZE(((struct drm_orr_work_counters *)0)->value));
 
 #define ORR_SINK_BYTES (2u << 20)
 #define ORR_SINK_RING (ORR_SINK_BYTES / sizeof(u64))
@@ -38,6 +43,9 @@ static_assert(sizeof(struct drm_orr_work_read) == 16);
 
 /* Of a record that is of interest; others are not looked at beyond their header. */
 #define ORR_WORK_WORDS 6u
+/* Of ORR_SINK_JOB, before its counters. */
+#define ORR_WORK_JOB_WORDS 5u
+#define ORR_WORK_NO_PORT U32_MAX
 
 /* Inside orr_enter(). */
 static int orr_sink_command(struct orr_device *odev, u32 bytes)
@@ -108,37 +116,153 @@ static void orr_sink_put(struct orr_device *odev)
 	orr_exit(odev, idx);
 }
 
-static int orr_work_start(struct orr_file *file)
+static void orr_work_forget_jobs(struct orr_work *work)
+{
+	u32 i;
+
+	for (i = 0; i < ORR_WORK_JOBS; i++)
+		work->jobs[i].port = ORR_WORK_NO_PORT;
+	work->next_job = 0;
+}
+
+/* What jobs did is wanted too. Inside orr_enter(), which the caller is for the sink. */
+static int orr_work_count(struct orr_file *file)
+{
+	struct orr_sink *sink = &file->odev->sink;
+	struct orr_work *work = &file->work;
+
+	lockdep_assert_held(&work->lock);
+	lockdep_assert_held(&sink->lock);
+	work->jobs = kcalloc(ORR_WORK_JOBS, sizeof(*work->jobs), GFP_KERNEL_ACCOUNT);
+	if (!work->jobs)
+		return -ENOMEM;
+	orr_work_forget_jobs(work);
+	if (!sink->counting++)
+		orr_write32(file->odev, ORR_R_SINK_ASK, ORR_SINK_ASK_JOBS);
+	return 0;
+}
+
+static int orr_work_start(struct orr_file *file, bool counters)
 {
 	struct orr_device *odev = file->odev;
 	struct orr_work *work = &file->work;
 	int idx, ret;
 
 	lockdep_assert_held(&work->lock);
-	if (work->wanted)
-		return 0;
-	if (odev->info.sink_bytes < ORR_SINK_BYTES)
+	if (odev->info.sink_bytes < ORR_SINK_BYTES || (counters && !orr_counts_jobs(odev)))
 		return -EOPNOTSUPP;
+	if (work->wanted && (work->jobs || !counters))
+		return 0;
 	guard(mutex)(&odev->sink.lock);
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	ret = orr_sink_get(odev);
-	if (!ret) {
-		work->wanted = true;
-		work->next = orr_sink_head(&odev->sink);
+	if (!work->wanted) {
+		ret = orr_sink_get(odev);
+		if (!ret) {
+			work->wanted = true;
+			work->next = orr_sink_head(&odev->sink);
+		}
 	}
+	if (!ret && counters && !work->jobs)
+		ret = orr_work_count(file);
 	orr_exit(odev, idx);
 	return ret;
 }
 
 static void orr_work_stop(struct orr_file *file)
 {
+	struct orr_device *odev = file->odev;
+	int idx;
+
 	lockdep_assert_held(&file->work.lock);
 	if (!file->work.wanted)
 		return;
+	if (file->work.jobs) {
+		guard(mutex)(&odev->sink.lock);
+		kfree(file->work.jobs);
+		file->work.jobs = NULL;
+		if (!--odev->sink.counting && !orr_enter(odev, &idx)) {
+			orr_write32(odev, ORR_R_SINK_ASK, 0);
+			orr_exit(odev, idx);
+		}
+	}
 	file->work.wanted = false;
-	orr_sink_put(file->odev);
+	orr_sink_put(odev);
+}
+
+/* Words of the ring from @position on. */
+static void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words, u32 count)
+{
+	const u64 *ring = orr_sink_ring(sink);
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		words[i] = READ_ONCE(ring[(position - sink->before + i) % ORR_SINK_RING]);
+}
+
+/* Whether words that were read before, of a record at @position, may have been written over then. */
+static bool orr_sink_overwritten(const struct orr_sink *sink, u64 position)
+{
+	dma_rmb();
+	return orr_sink_head(sink) + ORR_SINK_MARGIN - position > ORR_SINK_RING;
+}
+
+/* The hardware says what a job did. */
+static void orr_work_see_job(struct orr_work *work, u64 position, const u64 *words)
+{
+	work->jobs[work->next_job] = (struct orr_work_job){
+		.position = position,
+		.start_ps = words[2],
+		.end_ps = words[3],
+		.port = ORR_TRACE_A(words[1]),
+	};
+	work->next_job = (work->next_job + 1) % ORR_WORK_JOBS;
+}
+
+/* The firmware says that a job has ended. Return: its place, U64_MAX: the hardware did not say what it did. */
+static u64 orr_work_take_job(struct orr_work *work, const u64 *words)
+{
+	const u32 port = ORR_TRACE_B(words[1]) & 0xffff;
+	u32 i;
+
+	/* The newest first: most are there. */
+	for (i = 1; i <= ORR_WORK_JOBS; i++) {
+		struct orr_work_job *job =
+			&work->jobs[(work->next_job + ORR_WORK_JOBS - i) % ORR_WORK_JOBS];
+
+		if (job->port != port || job->start_ps != words[3] || job->end_ps != words[4])
+			continue;
+		job->port = ORR_WORK_NO_PORT;
+		return job->position;
+	}
+	return U64_MAX;
+}
+
+/* What the job did whose record is at @position, if that is still there. */
+static void orr_work_fill(const struct orr_sink *sink, u64 position,
+			  struct drm_orr_work_counters *counters)
+{
+	u64 words[ORR_WORK_JOB_WORDS + ORR_JOB_COUNTERS];
+	u64 there, from = ORR_WORK_JOB_WORDS;
+	u32 size, n;
+
+	*counters = (struct drm_orr_work_counters){};
+	if (position == U64_MAX)
+		return;
+	orr_sink_words(sink, position, words, ARRAY_SIZE(words));
+	if (orr_sink_overwritten(sink, position))
+		return;
+	size = min_t(u32, ORR_SINK_WORDS(words[1]), ARRAY_SIZE(words));
+	there = words[4];
+	for (n = 0; n < ORR_JOB_COUNTERS; n++) {
+		if (!(there & BIT_ULL(n)))
+			continue;
+		if (from == size)
+			return;
+		counters->value[n] = words[from++];
+	}
+	counters->known = GENMASK_ULL(ORR_JOB_COUNTERS - 1, 0);
 }
 
 /* Whether the queue of this number is the file's, and was when the word at @position was written. */
@@ -192,48 +316,55 @@ static bool orr_work_make(struct orr_file *file, u64 position, const u64 *words,
  * orr_work_gather - take the next records of a file
  * @file: the file
  * @records: filled
+ * @counters: filled as well, if not NULL
  * @room: for so many
  * @flags: ORR_WORK_LOST and ORR_WORK_MORE are added
  *
  * Inside orr_enter(). Return: how many.
  */
-static u32 orr_work_gather(struct orr_file *file, struct drm_orr_work_record *records, u32 room,
-			   u32 *flags)
+static u32 orr_work_gather(struct orr_file *file, struct drm_orr_work_record *records,
+			   struct drm_orr_work_counters *counters, u32 room, u32 *flags)
 {
 	const struct orr_sink *sink = &file->odev->sink;
 	struct orr_work *work = &file->work;
 	u64 end = orr_sink_head(sink), from = work->next;
-	const u64 *ring = orr_sink_ring(sink);
 	u32 count = 0;
 
 	lockdep_assert_held(&work->lock);
 	while (work->next < end && count < room && work->next - from < ORR_WORK_LOOK) {
-		u64 words[ORR_WORK_WORDS] = {}, position = work->next;
-		u32 size, i;
+		u64 words[ORR_WORK_WORDS], position = work->next, job = U64_MAX;
+		u32 size, type;
 
-		for (i = 0; i < ARRAY_SIZE(words); i++)
-			words[i] = READ_ONCE(ring[(position - sink->before + i) % ORR_SINK_RING]);
+		orr_sink_words(sink, position, words, ARRAY_SIZE(words));
 		/* The card may have been writing there, or nothing that makes sense. */
 		size = ORR_SINK_WORDS(words[1]);
-		dma_rmb();
-		if (orr_sink_head(sink) + ORR_SINK_MARGIN - position > ORR_SINK_RING ||
-		    size > end - position) {
+		if (orr_sink_overwritten(sink, position) || size > end - position) {
 			*flags |= ORR_WORK_LOST;
 			work->next = end;
+			if (work->jobs)
+				orr_work_forget_jobs(work);
 			break;
 		}
 		work->next += size;
-		if (size >= ORR_SINK_WORDS(0) + 2 &&
-		    orr_work_make(file, position, words, &records[count]))
-			count++;
+		type = ORR_TRACE_TYPE(words[1]);
+		if (work->jobs && type == ORR_SINK_JOB && size >= ORR_WORK_JOB_WORDS)
+			orr_work_see_job(work, position, words);
+		if (work->jobs && type == ORR_TRACE_END_JOB)
+			job = orr_work_take_job(work, words);
+		if (size < ORR_SINK_WORDS(0) + 2 ||
+		    !orr_work_make(file, position, words, &records[count]))
+			continue;
+		if (counters)
+			orr_work_fill(sink, job, &counters[count]);
+		count++;
 	}
 	if (work->next < end)
 		*flags |= ORR_WORK_MORE;
 	return count;
 }
 
-static int orr_work_read(struct orr_file *file, struct drm_orr_work_record *records, u32 room,
-			 u32 *flags)
+static int orr_work_read(struct orr_file *file, struct drm_orr_work_record *records,
+			 struct drm_orr_work_counters *counters, u32 room, u32 *flags)
 {
 	int idx, ret;
 
@@ -243,16 +374,16 @@ static int orr_work_read(struct orr_file *file, struct drm_orr_work_record *reco
 	ret = orr_enter(file->odev, &idx);
 	if (ret)
 		return ret;
-	ret = orr_work_gather(file, records, room, flags);
+	ret = orr_work_gather(file, records, counters, room, flags);
 	orr_exit(file->odev, idx);
 	return ret;
 }
 
-static int orr_work_switch(struct orr_file *file, bool on)
+static int orr_work_switch(struct orr_file *file, u32 flags)
 {
 	guard(mutex)(&file->work.lock);
-	if (on)
-		return orr_work_start(file);
+	if (flags & ORR_WORK_START)
+		return orr_work_start(file, flags & ORR_WORK_COUNTERS);
 	orr_work_stop(file);
 	return 0;
 }
@@ -270,29 +401,36 @@ int orr_work_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_work_read *args = data;
 	struct drm_orr_work_record __user *to = u64_to_user_ptr(args->records);
+	struct drm_orr_work_counters __user *counters_to = u64_to_user_ptr(args->counters);
 	u32 room = args->count, flags = args->flags, out = 0;
 	int ret;
 
-	if (flags & ~(ORR_WORK_START | ORR_WORK_STOP) || hweight32(flags) > 1)
-		return -EINVAL;
 	if (flags) {
-		if (args->count || args->records)
+		if (flags != ORR_WORK_START && flags != ORR_WORK_STOP &&
+		    flags != (ORR_WORK_START | ORR_WORK_COUNTERS))
 			return -EINVAL;
-		return orr_work_switch(file, flags == ORR_WORK_START);
+		if (args->count || args->records || args->counters)
+			return -EINVAL;
+		return orr_work_switch(file, flags);
 	}
 	args->count = 0;
 
 	struct drm_orr_work_record *batch __free(kfree) =
 		kmalloc_array(ORR_WORK_BATCH, sizeof(*batch), GFP_KERNEL);
 
-	if (!batch)
+	struct drm_orr_work_counters *did __free(kvfree) =
+		args->counters ? kvmalloc_array(ORR_WORK_BATCH, sizeof(*did), GFP_KERNEL) : NULL;
+
+	if (!batch || (args->counters && !did))
 		return -ENOMEM;
 	do {
 		out &= ~ORR_WORK_MORE;
-		ret = orr_work_read(file, batch, min(room, ORR_WORK_BATCH), &out);
+		ret = orr_work_read(file, batch, did, min(room, ORR_WORK_BATCH), &out);
 		if (ret < 0)
 			return ret;
 		if (copy_to_user(to + args->count, batch, ret * sizeof(*batch)))
+			return -EFAULT;
+		if (did && copy_to_user(counters_to + args->count, did, ret * sizeof(*did)))
 			return -EFAULT;
 		args->count += ret;
 		room -= ret;

@@ -19,6 +19,8 @@ struct orr_sink {
 	struct mutex lock;
 	/** @users: files that want records */
 	unsigned int users;
+	/** @counting: of these, who want to know what jobs did */
+	unsigned int counting;
 	/** @commands: written since the card's reset */
 	u32 commands;
 	/**
@@ -32,6 +34,23 @@ struct orr_sink {
 	u64 before;
 };
 
+/* Jobs whose hardware's record was seen and whose firmware's was not; then the oldest is forgotten. */
+#define ORR_WORK_JOBS 128u
+
+/**
+ * struct orr_work_job - where the sink has what a job did
+ */
+struct orr_work_job {
+	/** @position: of its record, counted as &orr_work.next */
+	u64 position;
+	/** @start_ps: when its engine began */
+	u64 start_ps;
+	/** @end_ps: and ended */
+	u64 end_ps;
+	/** @port: the engine's; ORR_WORK_NO_PORT: there is no such job */
+	u32 port;
+};
+
 /**
  * struct orr_work - what a file has of that
  */
@@ -42,6 +61,10 @@ struct orr_work {
 	bool wanted;
 	/** @next: the first word that it has not seen, counted over all times the sink was on */
 	u64 next;
+	/** @jobs: ORR_WORK_JOBS of them, while it wants to know what jobs did; else NULL */
+	struct orr_work_job *jobs;
+	/** @next_job: which of @jobs is the oldest */
+	u32 next_job;
 };
 
 void orr_work_file_init(struct orr_file *file);

@@ -225,9 +225,10 @@ std::expected<void, std::string> Card::build() {
     if ((config_.check & kCheckMemory) != 0)
         checked_memory_ = std::make_unique<CheckedMemory>(checked_spaces(*mmu_), for_memory);
     mmu_->before_change([this] { quiesce(); });
-    engine_context_ = std::make_unique<EngineContext>(EngineContext{
-        events_, vram_, *mmu_, memory_, counters_, peers_, &errors_, workers_.get(),
-        [this](const Completion& completion) { soc_->completed(completion); }, checked_memory_.get()});
+    engine_context_ = std::make_unique<EngineContext>(
+        EngineContext{events_, vram_, *mmu_, memory_, counters_, peers_, &errors_, workers_.get(),
+                      [this](const Completion& completion) { soc_->completed(completion); },
+                      checked_memory_.get(), &sink_});
     std::vector<EnginePort*> ports;
     const CopyRates rates{.setup_ps = sku.copy_setup_ps,
                           .row_ps = sku.copy_row_ps,

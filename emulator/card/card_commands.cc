@@ -108,6 +108,9 @@ void Card::carry_out(const Command& command) {
         case Command::Kind::kSink:
             set_sink(command);
             break;
+        case Command::Kind::kSinkAsk:
+            sink_.ask(command.number);
+            break;
         case Command::Kind::kBusMaster:
             quiesce();
             host_.set_enabled(command.number != 0);
@@ -237,6 +240,7 @@ void Card::reset() {
     soc_->reset();
     core_->reset();
     (void)sink_.set(0, 0, 0);
+    sink_.ask(0);
     core_->set_trace_sink(nullptr);
     file_.sinks_done.store(0, std::memory_order_relaxed);
     file_.sink_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);

@@ -30,6 +30,7 @@ struct Command {
         kMulticast,   // number: of the multicast, a: node, b: base
         kSnapshot,    // a: bus address | tag
         kSink,        // number: bytes, a: base, b: types
+        kSinkAsk,     // number: ORR_SINK_ASK_*
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

@@ -72,6 +72,7 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     pieces_ = 0;
     told_ = false;
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
+    job_counter_.begin(context_.jobs);
     free_ = arrived_ = now;
     // What was in flight for one that was aborted holds nobody up.
     engine_.reset();
@@ -112,6 +113,8 @@ void CopyEngine::fetch_descriptor(ModelTime now) {
     tlb_.follow(context_.mmu.invalidations(), pointer_.asid);
     const auto fetched = fetch(context_.mmu, pointer_, tlb_, context_.workers);
     if (!fetched) return end(ORR_DONE_FAULT, fetched.error().code, fetched.error().va);
+    count(false, false, fetched->traffic.vram);
+    count(true, false, fetched->traffic.from_host);
     const MemoryConfig& memory = context_.memory.config();
     const ModelTime read = fetched->traffic.from_host != 0 ? memory.pcie_latency_ps : memory.vram_latency_ps;
     free_ = later(context_.memory.reserve(now, fetched->traffic, ORR_CTR_VRAM_COPY_BYTES),
@@ -153,6 +156,7 @@ bool CopyEngine::preempt(Preempt mode, std::uint64_t save) {
     area->invalidate();
     save_ = save;
     // When what is on its way through the engine has come, and the save is there.
+    count(false, true, kSavePage);
     arrived_ = std::max(
         arrived_, context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(context_.events.now(), kSavePage));
     end(ORR_DONE_PREEMPTED, 0, kSavePage);
@@ -202,6 +206,7 @@ bool CopyEngine::resume(std::uint64_t save, std::uint32_t tag) {
         end(ORR_DONE_BAD_DESC, 0, 0);
         return true;
     }
+    count(false, false, kSavePage);
     free_ = later(context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, kSavePage), rates_.setup_ps);
     context_.events.schedule(event_, free_);
     return true;
@@ -255,12 +260,14 @@ void CopyEngine::hand_in(ModelTime now) {
     completion_.end_ps = now;
     completion_.used_ps = now - completion_.start_ps;
     context_.counters.add(ORR_CTR_COPY_BUSY_PS, completion_.used_ps);
+    job_counter_.add(ORR_JOB_BUSY_PS, completion_.used_ps);
     if (completion_.status == ORR_DONE_PREEMPTED) {
         SaveArea::at(context_.vram, save_, cores_)->write_header(saved());
         context_.counters.add(ORR_CTR_PREEMPTIONS);
         context_.counters.add(ORR_CTR_SAVED_BYTES, kSavePage);
     }
     busy_ = ended_ = false;
+    job_counter_.end(context_.jobs, completion_);
     context_.done(completion_);
 }
 
@@ -335,6 +342,7 @@ void CopyEngine::work(ModelTime now) {
         const std::uint64_t bytes = move_piece(chunk);
         if (bytes == 0) return;
         context_.counters.add(ORR_CTR_COPY_BYTES, bytes);
+        job_counter_.add(ORR_JOB_MOVED, bytes);
         advance(bytes);
     }
 }
@@ -347,9 +355,11 @@ void CopyEngine::charge_list(Chunk& chunk, std::uint64_t va, bool in_host, bool 
     MemorySystem& memory = context_.memory;
     Resource& way = in_host ? memory.from_host() : memory.vram(ORR_CTR_VRAM_COPY_BYTES);
     free_ = std::max(free_, way.reserve(chunk.began, bytes));
-    if (const std::uint64_t walked = walks(va, 1, huge); walked != 0)
-        free_ =
-            std::max(free_, memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(chunk.began, walked * kMemoryLine));
+    count(in_host, false, bytes);
+    if (const std::uint64_t walked = walks(va, 1, huge) * kMemoryLine; walked != 0) {
+        free_ = std::max(free_, memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(chunk.began, walked));
+        count(false, false, walked);
+    }
     chunk.alone = later(chunk.alone, duration_ps(bytes, way.bytes_per_second()));
     chunk.occupied += bytes;
     fetched_ = entry_ + static_cast<std::uint32_t>(entries);
@@ -432,6 +442,7 @@ bool CopyEngine::waits_for_walks(ModelTime now) {
     if (src + dst == 0) return false;
     MemorySystem& memory = context_.memory;
     const ModelTime through = memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, (src + dst) * kMemoryLine);
+    count(false, false, (src + dst) * kMemoryLine);
     free_ = std::max({free_, through, later(now, std::max(src, dst) * memory.config().vram_latency_ps)});
     return true;
 }
@@ -489,6 +500,8 @@ void CopyEngine::charge_store(Traffic& lines, std::uint64_t bytes) {
     if (dst_.where.target == ORR_TARGET_PEER) return;
     const std::uint64_t written = dst_lines_.add(dst_, bytes);
     const std::uint64_t read = is_reduction() ? written : 0;
+    count(dst_.where.target == ORR_TARGET_HOST, true, written);
+    count(dst_.where.target == ORR_TARGET_HOST, false, read);
     if (dst_.where.target == ORR_TARGET_HOST) {
         lines.to_host += written;
         lines.from_host += read;
@@ -560,12 +573,14 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
                                  kMemoryLine;
     if (walked != 0) {
         lines.vram += walked;
+        count(false, false, walked);
         free_ = std::max(free_, vram_reads_.reserve(chunk.began, walked));
         by_itself = std::max(by_itself, duration_ps(walked, vram_reads_.bytes_per_second()));
     }
     charge_store(lines, bytes);
     if (reads != nullptr) {
         const std::uint64_t read = src_lines_.add(src_, bytes);
+        count(reads == &host_reads_, false, read);
         (reads == &host_reads_ ? lines.from_host : lines.vram) += read;
         free_ = std::max(free_, reads->reserve(chunk.began, read));
         by_itself = std::max(by_itself, duration_ps(read, reads->bytes_per_second()));
@@ -591,6 +606,7 @@ std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes,
         return 0;
     }
     free_ = std::max(free_, sent.sent_ps);
+    job_counter_.add(ORR_JOB_LINK_WRITTEN, sent.bytes);
     return sent.bytes;
 }
 

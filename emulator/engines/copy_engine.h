@@ -111,6 +111,12 @@ class CopyEngine final : public EnginePort, private Asker {
     void charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffic, ModelTime by_itself);
     // Tells of a copy that holds the host up far longer than its model time says.
     void watch_cost();
+    // Of the job, beside what the card counts.
+    void count(bool in_host, bool write, std::uint64_t bytes) {
+        job_counter_.add(in_host ? (write ? ORR_JOB_HOST_WRITTEN : ORR_JOB_HOST_READ)
+                                 : (write ? ORR_JOB_VRAM_WRITTEN : ORR_JOB_VRAM_READ),
+                         bytes);
+    }
     void charge_list(Chunk& chunk, std::uint64_t va, bool in_host, bool huge);
     bool refill(Run& run, std::uint64_t va, Access access);
     // Entries of tables that are read for the pages of these bytes.
@@ -180,6 +186,7 @@ class CopyEngine final : public EnginePort, private Asker {
     LongDescriptor fetched_descriptor_;
     CopyJob job_;
     Completion completion_;
+    JobCounter job_counter_;
     CopyJob::Place place_{};    // the row
     std::uint64_t column_ = 0;  // of a tell: the bytes that have been taken in
     // Of a list: the entry that stands in job_, whether it does, and the bytes of those from it on.

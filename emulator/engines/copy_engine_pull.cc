@@ -80,9 +80,11 @@ CopyEngine::Sent CopyEngine::ask_one(ModelTime at) {
         const auto found = context_.mmu.translate(job_.asid, va, wanted, Access::kPull);
         if (!found) return blocked(found.error().code, found.error().va);
         ask_ = {*found, 0};
-        if (found->target == ORR_TARGET_PEER)
-            context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES)
-                .reserve(at, walks(va, found->bytes, found->huge) * kMemoryLine);
+        if (found->target == ORR_TARGET_PEER) {
+            const std::uint64_t walked = walks(va, found->bytes, found->huge) * kMemoryLine;
+            context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(at, walked);
+            count(false, false, walked);
+        }
     }
     // What follows is this card's own, and is read when the copy gets there.
     if (ask_.where.target != ORR_TARGET_PEER) return Sent::kNot;
@@ -178,6 +180,7 @@ std::uint64_t CopyEngine::pull_piece(Chunk& chunk) {
     Traffic lines;
     charge_store(lines, bytes);
     charge(chunk, bytes, lines, by_itself);
+    job_counter_.add(ORR_JOB_LINK_READ, bytes);
     first.used += bytes;
     if (first.used == first.bytes) {
         free_ = std::max(free_, first.answer.came);

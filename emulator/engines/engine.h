@@ -16,6 +16,7 @@
 
 #include "emulator/check/checked_memory.h"
 #include "emulator/engines/descriptor.h"
+#include "emulator/engines/job_counts.h"
 #include "emulator/engines/workers.h"
 #include "emulator/memory/mmu.h"
 #include "emulator/memory/peer.h"
@@ -57,6 +58,7 @@ struct EngineContext {
     // start the next descriptor.
     std::function<void(const Completion&)> done;
     CheckedMemory* checked = nullptr;  // nullptr: kernels' use of memory is not checked
+    JobLog* jobs = nullptr;            // nullptr: nobody wants to know what each job did
 };
 
 // SOC_PREEMPT_*.

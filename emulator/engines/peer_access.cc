@@ -309,6 +309,7 @@ PeerAccess::Sent PeerAccess::send(Piece& piece, std::uint32_t asid, Ways& ways, 
         return ends(ask.fault);
     const Sent how = sent(ask, found->node, link);
     if (how != Sent::kYes) return how;
+    moved_.read += piece.bytes;
     piece.state = Piece::State::kSent;
     piece.tag = ask.tag;
     piece.node = found->node;
@@ -335,6 +336,8 @@ PeerAccess::Sent PeerAccess::send(Atomic& atomic, std::uint32_t asid, Ways& ways
         return ends(ask.fault);
     const Sent how = sent(ask, found->node, link);
     if (how != Sent::kYes) return how;
+    moved_.read += atomic.what.bytes;
+    moved_.written += atomic.what.bytes;
     atomic.sent = true;
     atomic.tag = ask.tag;
     atomic.node = found->node;
@@ -372,6 +375,7 @@ bool PeerAccess::send_stores(std::uint32_t asid, Ways& ways, ModelTime now) {
                                .session = link->session(),
                                .route = context_.peers.route(found->node)});
         left_ = std::max(left_, sent.sent_ps);
+        moved_.written += sent.bytes;
         bytes_ += sent.bytes;
         if (bytes_ != store.data.size()) continue;
         bytes_ = 0;

@@ -73,6 +73,11 @@ class PeerAccess final : private Asker {
     };
     Next go_on(std::uint32_t asid, Ways& ways, ModelTime now);
     std::uint64_t fault_pc() const { return fault_pc_; }
+    // Bytes that go_on() has asked other cards for and sent them since this was called last.
+    struct Moved {
+        std::uint64_t read = 0, written = 0;
+    };
+    Moved take_moved() { return std::exchange(moved_, {}); }
     // Since forget(), which then has nothing to do.
     bool unused() const { return !used_; }
     // The group leaves its core between two quanta: as forget(), but for what would be lost or done twice,
@@ -208,6 +213,7 @@ class PeerAccess final : private Asker {
     std::uint32_t parked_node_ = 0;
     MmuFault fault_;
     std::uint64_t fault_pc_ = 0;
+    Moved moved_;
 };
 
 // What a group has left behind on its way.

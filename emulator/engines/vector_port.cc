@@ -42,6 +42,8 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     told_ = queued_ = false;
     account_ = {};
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
+    job_counter_.begin(unit_.context.jobs);
+    ran_on_.reset();
 }
 
 bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint32_t tag) {
@@ -197,6 +199,8 @@ void VectorUnit::Impl::Port::hand_in(ModelTime now) {
         unit_.config.account(account_);
     }
     busy_ = ended_ = false;
+    job_counter_.add(ORR_JOB_CORES, ran_on_.count());
+    job_counter_.end(unit_.context.jobs, completion_);
     const Completion completion = completion_;  // the callee may start the next
     unit_.context.done(completion);
 }
@@ -261,8 +265,11 @@ void VectorUnit::Impl::Port::give_group(Core& core, ModelTime now) {
         if (guessed) ++(right ? account_.right_guesses : account_.wrong_guesses);
         if (!right) core.core.take(launch_, group, place);
     }
-    if (std::exchange(queued_, false))
+    if (std::exchange(queued_, false)) {
         unit_.context.counters.add(ORR_CTR_VECTOR_QUEUED_PS, now - completion_.start_ps);
+        job_counter_.add(ORR_JOB_QUEUED_PS, now - completion_.start_ps);
+    }
+    if (job_counter_.on()) ran_on_.set(core.number);
     core.port = this;
     core.turn = ++unit_.turns;
     cores_.add(core.number);
@@ -325,6 +332,7 @@ void VectorUnit::Impl::Port::take_back(const Core& core, ModelTime now) {
 
 void VectorUnit::Impl::Port::group_done(ModelTime now) {
     unit_.context.counters.add(ORR_CTR_VECTOR_GROUPS);
+    job_counter_.add(ORR_JOB_GROUPS, 1);
     --active_;
     if (active_ > 0) return;
     if (waiting_groups() == 0 && saved_ == 0) {
@@ -386,6 +394,7 @@ void VectorUnit::Impl::Port::go_on_saving(ModelTime now) {
     Resource& vram = unit_.context.memory.vram(ORR_CTR_VRAM_VECTOR_BYTES);
     const std::uint64_t piece = std::min(unsaved_, vram.piece());
     const ModelTime through = vram.reserve(now, piece);
+    job_counter_.add(ORR_JOB_VRAM_WRITTEN, piece);
     unsaved_ -= piece;
     if (unsaved_ == 0) return end(ORR_DONE_PREEMPTED, 0, saved_bytes_, through);
     unit_.context.events.schedule(event_, through);
@@ -429,6 +438,7 @@ bool VectorUnit::Impl::Port::resume(std::uint64_t save, std::uint32_t tag) {
     }
     if (unit_.config.check != 0) check(unit_.unpark(launch_, *number));
     const ModelTime read = unit_.context.memory.vram(ORR_CTR_VRAM_VECTOR_BYTES).reserve(now, kSavePage);
+    job_counter_.add(ORR_JOB_VRAM_READ, kSavePage);
     unit_.context.events.schedule(event_, later(read, unit_.config.launch_ps));
     return true;
 }

@@ -172,6 +172,8 @@ void VectorUnit::Impl::carry_on(Core& core, ModelTime now) {
     Resource& vram = context.memory.vram(ORR_CTR_VRAM_VECTOR_BYTES);
     const std::uint64_t piece = std::min(core.carried, vram.piece());
     const ModelTime through = vram.reserve(now, piece);
+    const bool saves = core.phase == Core::Phase::kSaving;
+    core.port->job_counter().add(saves ? ORR_JOB_VRAM_WRITTEN : ORR_JOB_VRAM_READ, piece);
     core.carried -= piece;
     context.events.schedule(core.event, core.carried != 0 ? through : later(through, core.after_carry));
 }
@@ -286,6 +288,9 @@ bool VectorUnit::Impl::ask_peers(Core& core, ModelTime now) {
             return true;
         }
         const PeerAccess::Next next = core.peers.go_on(port.kernel().asid, port.ways(), now);
+        const PeerAccess::Moved moved = core.peers.take_moved();
+        port.job_counter().add(ORR_JOB_LINK_READ, moved.read);
+        port.job_counter().add(ORR_JOB_LINK_WRITTEN, moved.written);
         if (next == PeerAccess::Next::kWaits) {
             if (!waited) core.asked = now;
             return false;
@@ -314,8 +319,15 @@ void VectorUnit::Impl::count_busy(Core& core, ModelTime now) {
     if (now > busy.computed) context.counters.add(ORR_CTR_VECTOR_BANDWIDTH_PS, now - busy.computed);
     // One that was cut off has not waited for more than there was of it.
     const ModelTime latency = std::min(busy.latency, passed);
+    const ModelTime launch = std::min(busy.launch, passed - latency);
     context.counters.add(ORR_CTR_VECTOR_LATENCY_PS, latency);
-    context.counters.add(ORR_CTR_VECTOR_LAUNCH_PS, std::min(busy.launch, passed - latency));
+    context.counters.add(ORR_CTR_VECTOR_LAUNCH_PS, launch);
+    JobCounter& job = core.port->job_counter();
+    if (!job.on()) return;
+    job.add(ORR_JOB_BUSY_PS, passed);
+    if (now > busy.computed) job.add(ORR_JOB_BANDWIDTH_PS, now - busy.computed);
+    job.add(ORR_JOB_LATENCY_PS, latency);
+    job.add(ORR_JOB_LAUNCH_PS, launch);
 }
 
 void VectorUnit::Impl::count_asked(Core& core, ModelTime now) {
@@ -323,6 +335,8 @@ void VectorUnit::Impl::count_asked(Core& core, ModelTime now) {
     const ModelTime waited = now - std::exchange(core.asked, kNever);
     context.counters.add(ORR_CTR_VECTOR_BUSY_PS, waited);
     context.counters.add(ORR_CTR_VECTOR_LINK_PS, waited);
+    core.port->job_counter().add(ORR_JOB_BUSY_PS, waited);
+    core.port->job_counter().add(ORR_JOB_LINK_PS, waited);
 }
 
 bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
@@ -411,12 +425,33 @@ void VectorUnit::Impl::count_work(const Quantum& did) {
         context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_FLOPS_F16 + i), did.counts.flops[i]);
 }
 
+void VectorUnit::Impl::count_job(JobCounter& job, const Quantum& did) {
+    const AccessCounts& accesses = did.accesses;
+    job.add(ORR_JOB_VRAM_READ, accesses.vram.read);
+    job.add(ORR_JOB_VRAM_WRITTEN, accesses.vram.written);
+    job.add(ORR_JOB_HOST_READ, accesses.host.read);
+    job.add(ORR_JOB_HOST_WRITTEN, accesses.host.written);
+    job.add(ORR_JOB_INSTRUCTIONS, did.instructions);
+    job.add(ORR_JOB_ITEMS, did.items);
+    job.add(ORR_JOB_BARRIERS, did.barriers);
+    job.add(ORR_JOB_TLB_LOOKUPS, accesses.lookups);
+    job.add(ORR_JOB_TLB_MISSES, accesses.missed);
+    job.add(ORR_JOB_TLB_WALKED, accesses.walked);
+    for (std::uint32_t i = 0; i < kVectorClasses; ++i)
+        job.add(static_cast<orr_job_counter>(ORR_JOB_SIMD_INT + i), did.counts.instructions[i]);
+    job.add(ORR_JOB_LANES_ACTIVE, did.counts.active);
+    job.add(ORR_JOB_LANES, did.counts.lanes);
+    for (std::uint32_t i = 0; i < did.counts.flops.size(); ++i)
+        job.add(static_cast<orr_job_counter>(ORR_JOB_FLOPS_F16 + i), did.counts.flops[i]);
+}
+
 void VectorUnit::Impl::play(Core& core, const Quantum& did, ModelTime now) {
     core.port->watch_cost(did);
     context.counters.add(ORR_CTR_VECTOR_INSTRUCTIONS, did.instructions);
     core.port->computed(did.instructions);
     context.counters.add(ORR_CTR_VECTOR_ITEMS, did.items);
     count_work(did);
+    if (core.port->job_counter().on()) count_job(core.port->job_counter(), did);
     if (did.end == Quantum::End::kGroupDone) core.phase = Core::Phase::kDone;
     if (did.end == Quantum::End::kStopped) {
         core.phase = Core::Phase::kStopped;

@@ -196,6 +196,7 @@ class VectorUnit::Impl {
     std::uint64_t most_bytes(const Resource& way, ModelTime latency) const;
     void move_owed(Core& core, ModelTime now);
     void count_work(const Quantum& did);
+    static void count_job(JobCounter& job, const Quantum& did);
     void count_busy(Core& core, ModelTime now);
     void count_asked(Core& core, ModelTime now);
 
@@ -259,6 +260,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     // So many instructions have been computed, or of those so many ahead.
     void computed(std::uint64_t instructions) { account_.instructions += instructions; }
     void computed_ahead(std::uint64_t instructions) { account_.ahead += instructions; }
+    JobCounter& job_counter() { return job_counter_; }
     bool runs_in_order() const { return in_order_ && active_ > 0; }
     // So many short groups one after the other say that all are.
     bool only_short(bool was_short) {
@@ -320,6 +322,8 @@ class VectorUnit::Impl::Port final : public EnginePort {
     ModelTime group_time_ = 0;        // core time of the last group that was done: what the next will take
     Pass pass_ = 0;
     Completion completion_;
+    JobCounter job_counter_;
+    std::bitset<kMaxCores> ran_on_;  // cores, if the job is counted
     LaunchAccount account_;
     std::uint64_t lookups_ = 0, work_ = 0, cycles_ = 0;  // what it has cost the host, and the model
     bool told_ = false;

@@ -178,6 +178,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_SINK_BASE + 4:
         case ORR_R_SINK_TYPES:
         case ORR_R_SINK_TYPES + 4:
+        case ORR_R_SINK_ASK:
         case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
@@ -348,6 +349,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_SINK:
             value = TraceSink::kLargest;
+            return true;
+        case ORR_R_SINK_ASK:
+            value = sink_.ask;
             return true;
         case ORR_R_SINK_DONE:
             value = file.sinks_done.load(std::memory_order_acquire);
@@ -661,6 +665,10 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
             return true;
         case ORR_R_SINK_BYTES:
             card_.post({.kind = Command::Kind::kSink, .number = value, .a = sink_.base, .b = sink_.types});
+            return true;
+        case ORR_R_SINK_ASK:
+            sink_.ask = value & ORR_SINK_ASK_JOBS;
+            card_.post({.kind = Command::Kind::kSinkAsk, .number = sink_.ask});
             return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;

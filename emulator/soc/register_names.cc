@@ -94,6 +94,7 @@ constexpr Name kHost[] = {
     N(ORR_R_SINK_TYPES),
     N(ORR_R_SINK_DONE),
     N(ORR_R_SINK_FAULT),
+    N(ORR_R_SINK_ASK),
     N(ORR_R_SNAPSHOT),
     N(ORR_R_SNAPSHOT_DONE),
     N(ORR_R_SKU),

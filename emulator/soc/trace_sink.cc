@@ -31,20 +31,36 @@ void TraceSink::word(std::uint64_t word, ModelTime now) {
     record_[have_++] = word;
     if (have_ < want_) return;
     const std::uint64_t type = record_[1] & 0xff;
-    if (type < 64 && (types_ >> type & 1) != 0) put();
+    if (type < 64 && (types_ >> type & 1) != 0) put(std::span(record_).first(have_));
     have_ = 0;
 }
 
-void TraceSink::put() {
-    const std::uint64_t place = head_ % words_, first = std::min<std::uint64_t>(have_, words_ - place);
+void TraceSink::job_ended(const Completion& completion, const JobCounts& counts) {
+    if (!wants_jobs()) return;
+    std::array<std::uint64_t, 5 + ORR_JOB_COUNTERS> record{completion.end_ps, 0, completion.start_ps,
+                                                           completion.end_ps, 0};
+    std::size_t size = 5;
+    for (std::size_t n = 0; n < counts.value.size(); ++n) {
+        if (counts.value[n] == 0) continue;
+        record[4] |= std::uint64_t{1} << n;
+        record[size++] = counts.value[n];
+    }
+    record[1] = ORR_SINK_JOB | (size - 2) << 8 | std::uint64_t{completion.port & 0xffff} << 16 |
+                std::uint64_t{completion.status} << 32;
+    put(std::span(record).first(size));
+}
+
+void TraceSink::put(std::span<const std::uint64_t> record) {
+    const std::uint64_t place = head_ % words_,
+                        first = std::min<std::uint64_t>(record.size(), words_ - place);
     const std::uint64_t ring = base_ + sizeof(orr_trace_sink);
-    if (!store(ring + place * sizeof(std::uint64_t), record_.data(), first)) return;
-    if (!store(ring, record_.data() + first, have_ - first)) return;
+    if (!store(ring + place * sizeof(std::uint64_t), record.data(), first)) return;
+    if (!store(ring, record.data() + first, record.size() - first)) return;
     const auto span = host_.look(base_, sizeof head_, true);
     if (span.data == nullptr || span.bytes < sizeof head_) return;
     // A guest may map memory at any address.
     if (reinterpret_cast<std::uintptr_t>(span.data) % sizeof head_ != 0) return;
-    head_ += have_;
+    head_ += record.size();
     std::atomic_ref(*reinterpret_cast<std::uint64_t*>(span.data)).store(head_, std::memory_order_release);
 }
 

@@ -153,7 +153,7 @@ struct WorkCountersRecord {
     std::uint64_t stream;
     std::uint64_t index;
     std::uint64_t begin_ps;
-    std::uint64_t busy_ps;       // engine time, summed over vector cores: the work's used_ps
+    std::uint64_t busy_ps;       // vector cores', summed; without what hands groups over and saves them
     std::uint64_t vram_read;     // bytes
     std::uint64_t vram_written;  // bytes
     std::uint64_t host_read;     // bytes, over PCIe
@@ -304,5 +304,7 @@ static_assert(sizeof(SamplesLostRecord) == 24);
 // Where the recorder puts the part of each process, and how large one may become: from orrery-prof to it.
 inline constexpr const char* kFolderVariable = "ORRERY_PROF_PARTS";
 inline constexpr const char* kLimitVariable = "ORRERY_PROF_LIMIT";
+// What else it is to record, if it is set.
+inline constexpr const char* kCountersVariable = "ORRERY_PROF_COUNTERS";
 
 }  // namespace orrery::prof

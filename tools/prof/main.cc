@@ -24,7 +24,7 @@ using namespace orrery;
 using namespace orrery::prof;
 
 constexpr const char* kHelp =
-    "usage: orrery-prof record [-o FILE] [--limit MIB] -- COMMAND [ARGUMENT...]\n"
+    "usage: orrery-prof record [-o FILE] [--limit MIB] [--counters] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
@@ -32,6 +32,7 @@ constexpr const char* kHelp =
     "\n"
     "  -o FILE      the profile (orrery.prof), or where the timeline goes\n"
     "  --limit MIB  of the profile of each process (256): what comes behind is counted\n"
+    "  --counters   what each kernel and copy did, as the card counts it\n"
     "  --perfetto   for ui.perfetto.dev, a protobuf; without it JSON, which chrome://tracing takes too\n"
     "Exit status: record: the command's, 128 and the number of the signal that ended it, 127 if it cannot "
     "be\n"
@@ -65,6 +66,8 @@ int run_record(const Words& words) {
             if (error != std::errc{} || rest != text.data() + text.size() || mib < 1 || mib > 65'536)
                 return mistake(fmt::format("--limit {}: give 1 to 65536 MiB", text));
             recording.limit = mib << 20;
+        } else if (words[i] == "--counters") {
+            recording.counters = true;
         } else {
             return mistake(fmt::format("record does not know {}", words[i]));
         }

@@ -131,6 +131,10 @@ void prepend_variable(const char* name, const std::string& value) {
     prepend_variable("ORR_PROF_TOOL", recording.recorder);
     ::setenv(kFolderVariable, parts.c_str(), 1);
     ::setenv(kLimitVariable, std::to_string(recording.limit).c_str(), 1);
+    if (recording.counters)
+        ::setenv(kCountersVariable, "1", 1);
+    else
+        ::unsetenv(kCountersVariable);
     std::vector<char*> words;
     for (const std::string& word : recording.command)
         words.push_back(const_cast<char*>(word.c_str()));

@@ -13,6 +13,7 @@ struct Recording {
     std::string file;                                // where the profile goes
     std::string recorder;                            // the tool's library
     std::uint64_t limit = std::uint64_t{256} << 20;  // of a process's part, in bytes
+    bool counters = false;                           // of each kernel and copy
     std::vector<std::string> command;
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -259,6 +260,25 @@ class Recorder {
         work.stream_name = number_of(done.stream_name);
         work.from_name = number_of(done.from_name);
         add(Type::kWork, work);
+        if (done.counters != nullptr) add_counters(done);
+    }
+    // Behind the work, under the same lock.
+    void add_counters(const orrProfWork& done) {
+        const orrProfWorkCounters& did = *done.counters;
+        WorkCountersRecord record{};
+        record.device = static_cast<std::uint32_t>(done.device);
+        record.cores = static_cast<std::uint32_t>(did.cores);
+        record.stream = done.stream;
+        record.index = done.index;
+        record.begin_ps = done.begin_ps;
+        // From here on they are the same words.
+        constexpr std::size_t kBytes = sizeof record - offsetof(WorkCountersRecord, busy_ps);
+        static_assert(kBytes == sizeof did - offsetof(orrProfWorkCounters, busy_ps));
+        static_assert(offsetof(WorkCountersRecord, tlb_walked) == sizeof record - sizeof record.tlb_walked);
+        static_assert(offsetof(WorkCountersRecord, instructions) - offsetof(WorkCountersRecord, busy_ps) ==
+                      offsetof(orrProfWorkCounters, instructions) - offsetof(orrProfWorkCounters, busy_ps));
+        std::memcpy(&record.busy_ps, &did.busy_ps, kBytes);
+        add(Type::kWorkCounters, record);
     }
 
     template <typename Record>
@@ -323,6 +343,7 @@ orrError_t start() {
     }
     orrProfOptions options = ORR_INIT(orrProfOptions);
     options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork;
+    if (std::getenv(kCountersVariable) != nullptr) options.want |= orrProfWantCounters;
     orrProfSubscription_t subscription = nullptr;
     return orrProfSubscribe(
         &subscription, [](void*, const orrProfRecord* record) { recorder().told(*record); }, nullptr,

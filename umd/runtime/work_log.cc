@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <orrery/hw/engine.h>
+#include <orrery/hw/trace_sink.h>
 
 #include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
@@ -25,6 +26,26 @@ thread_local bool t_telling = false;
 orrProfOutcome outcome_of(std::uint32_t status) {
     if (status == ORR_DONE_OK) return orrProfOutcomeDone;
     return status == ORR_DONE_PREEMPTED ? orrProfOutcomePreempted : orrProfOutcomeFailed;
+}
+
+using Counters = orrProfWorkCounters;
+// By ORR_JOB_*.
+constexpr std::array<std::uint64_t Counters::*, ORR_JOB_COUNTERS> kCounters{
+    &Counters::cores,        &Counters::busy_ps,      &Counters::vram_read,    &Counters::vram_written,
+    &Counters::host_read,    &Counters::host_written, &Counters::link_read,    &Counters::link_written,
+    &Counters::moved,        &Counters::queued_ps,    &Counters::groups,       &Counters::items,
+    &Counters::instructions, &Counters::latency_ps,   &Counters::bandwidth_ps, &Counters::link_ps,
+    &Counters::launch_ps,    &Counters::barriers,     &Counters::simd_int,     &Counters::simd_fp,
+    &Counters::simd_moves,   &Counters::simd_loads,   &Counters::simd_stores,  &Counters::simd_config,
+    &Counters::lanes_active, &Counters::lanes,        &Counters::flops_f16,    &Counters::flops_f32,
+    &Counters::flops_f64,    &Counters::tlb_lookups,  &Counters::tlb_misses,   &Counters::tlb_walked};
+static_assert(kCounters.back() != nullptr);
+
+Counters counters_of(const drm_orr_work_counters& did) {
+    Counters counters = ORR_INIT(orrProfWorkCounters);
+    for (std::size_t n = 0; n < kCounters.size(); ++n)
+        counters.*kCounters.at(n) = did.value[n];
+    return counters;
 }
 
 }  // namespace
@@ -129,17 +150,24 @@ void WorkTrail::drop(std::uint64_t below) {
 }
 
 bool WorkLog::want() noexcept {
-    if (const State now = state_.load(); now != State::kOff) return now == State::kOn;
+    const bool counters = prof_has(orrProfWantCounters);
+    const auto known = [&] {
+        const State now = state_.load();
+        return now == State::kRefused || (now == State::kOn && (!counters || counters_.load()));
+    };
+    if (known()) return state_.load() == State::kOn;
     const std::lock_guard lock(mutex_);
-    if (const State now = state_.load(); now != State::kOff) return now == State::kOn;
+    if (known()) return state_.load() == State::kOn;
     Status good;
     try {
-        good = context_.winsys().want_work(true);
+        good = context_.winsys().want_work(counters ? WorkWanted::kCounters : WorkWanted::kRecords);
         if (good && !thread_.joinable())
             thread_ = start_quiet_thread([this](const std::stop_token& stop) { run(stop); });
     } catch (const std::exception& error) {
         good = fail(orrErrorSystem, "{}", error.what());
     }
+    counters_.store(counters);  // or it cannot, and is not asked again
+    if (state_.load() == State::kOn) return true;
     if (!good) refused_ = good.error();
     state_.store(good ? State::kOn : State::kRefused);
     wake_.notify_all();
@@ -164,7 +192,8 @@ void WorkLog::run(const std::stop_token& stop) {
         if (prof_has(orrProfWantWork)) {
             state_.store(State::kOn);
         } else {
-            (void)context_.winsys().want_work(false);
+            counters_.store(false);
+            (void)context_.winsys().want_work(WorkWanted::kNone);
         }
     }
 }
@@ -199,11 +228,13 @@ Status WorkLog::tell_all() {
         streams.push_back({stream, stream->executed(), stream->label()});
     }
     std::array<drm_orr_work_record, kBatch> records;
+    std::vector<drm_orr_work_counters> did(counters_.load() ? kBatch : 0);
     WorkRead read{};
     do {
-        ORR_TRY(got, context_.winsys().read_work(records));
+        ORR_TRY(got, context_.winsys().read_work(records, did));
         read = *got;
-        for (const drm_orr_work_record& record : std::span(records).first(read.count)) {
+        for (std::size_t i = 0; i < read.count; ++i) {
+            const drm_orr_work_record& record = records.at(i);
             const auto known = std::ranges::find_if(
                 streams, [&](const Known& one) { return one.stream->number() == record.queue; });
             orrProfWork work = ORR_INIT(orrProfWork);
@@ -215,6 +246,11 @@ Status WorkLog::tell_all() {
             work.stream_name = known->label.c_str();
             const std::string name = semaphore == 0 ? std::string() : context_.semaphore_name(semaphore);
             if (!name.empty()) work.from_name = name.c_str();
+            orrProfWorkCounters counters{};
+            if (!did.empty() && did[i].known != 0) {
+                counters = counters_of(did[i]);
+                work.counters = &counters;
+            }
             told.kind = orrProfWorkDone;
             told.params = &work;
             Profiler::get().tell_as_it_is(told, orrProfWantWork);
@@ -244,7 +280,7 @@ void WorkLog::end() {
     if (!thread.joinable()) return;
     thread.request_stop();
     thread.join();
-    if (state_.exchange(State::kOff) == State::kOn) (void)context_.winsys().want_work(false);
+    if (state_.exchange(State::kOff) == State::kOn) (void)context_.winsys().want_work(WorkWanted::kNone);
 }
 
 }  // namespace orrery::umd

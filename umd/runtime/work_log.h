@@ -107,7 +107,8 @@ class WorkLog {
 
     Context& context_;
     std::atomic<State> state_{State::kOff};
-    std::mutex mutex_;  // of the next two, and of state_'s changes
+    std::atomic<bool> counters_{false};  // while it is on: what jobs did has been asked for
+    std::mutex mutex_;                   // of the next two, and of changes of these
     Error refused_;
     std::jthread thread_;
     std::condition_variable_any wake_;

@@ -417,9 +417,13 @@ class DrmDevice final : public Device {
         return std::make_unique<DrmBo>(file_, static_cast<std::uint32_t>(handle), ORR_PAGE_SIZE, 0);
     }
 
-    Status want_work(bool wanted) override {
+    Status want_work(WorkWanted wanted) override {
         drm_orr_work_read read{};
-        read.flags = wanted ? ORR_WORK_START : ORR_WORK_STOP;
+        read.flags = wanted == WorkWanted::kNone ? ORR_WORK_STOP : ORR_WORK_START;
+        if (wanted == WorkWanted::kCounters) {
+            ORR_TRY(card, query());
+            if ((card->features & ORR_FEATURE_WORK_COUNTERS) != 0) read.flags |= ORR_WORK_COUNTERS;
+        }
         switch (const int number = file_->ioctl(DRM_IOCTL_ORR_WORK_READ, &read)) {
             case 0:
                 return {};
@@ -431,8 +435,13 @@ class DrmDevice final : public Device {
         }
     }
 
-    Result<WorkRead> read_work(std::span<drm_orr_work_record> records) override {
+    Result<WorkRead> read_work(std::span<drm_orr_work_record> records,
+                               std::span<drm_orr_work_counters> counters) override {
         drm_orr_work_read read{};
+        if (!counters.empty()) {
+            records = records.first(std::min(records.size(), counters.size()));
+            read.counters = reinterpret_cast<std::uintptr_t>(counters.data());
+        }
         read.records = reinterpret_cast<std::uintptr_t>(records.data());
         read.count = static_cast<std::uint32_t>(records.size());
         if (const int number = file_->ioctl(DRM_IOCTL_ORR_WORK_READ, &read); number != 0)

@@ -45,15 +45,16 @@ Result<std::unique_ptr<Bo>> Device::make_multicast(const std::vector<MulticastMe
         info().node);
 }
 
-Status Device::want_work(bool /*wanted*/) {
+Status Device::want_work(WorkWanted /*wanted*/) {
     return fail(orrErrorNotSupported,
                 "{} does not say when it does what: that needs a card of hardware 2.6 and the driver of this "
                 "release",
                 info().node);
 }
 
-Result<WorkRead> Device::read_work(std::span<drm_orr_work_record> /*records*/) {
-    return std::unexpected(Device::want_work(true).error());
+Result<WorkRead> Device::read_work(std::span<drm_orr_work_record> /*records*/,
+                                   std::span<drm_orr_work_counters> /*counters*/) {
+    return std::unexpected(Device::want_work(WorkWanted::kRecords).error());
 }
 
 Result<drm_orr_query_way> Device::way(std::uint64_t peer_uid) {

@@ -154,6 +154,8 @@ struct MulticastMember {
     std::uint64_t offset = 0;
 };
 
+enum class WorkWanted : std::uint8_t { kNone, kRecords, kCounters };
+
 // What there was to read (DRM_IOCTL_ORR_WORK_READ).
 struct WorkRead {
     std::size_t count = 0;
@@ -205,11 +207,13 @@ class Device {
     // combined; it has no CPU mapping. Here: not supported, as with drivers before 1.9.
     virtual Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
                                                        std::uint64_t size, bool read);
-    // Whether records of what it does for this process are wanted. Here: not supported, as with drivers
-    // before 1.10.
-    virtual Status want_work(bool wanted);
-    // The next ones, while they are wanted; queue: QueueOptions' firmware_number().
-    virtual Result<WorkRead> read_work(std::span<drm_orr_work_record> records);
+    // Whether records of what it does for this process are wanted, and if it counts them what jobs did. Here:
+    // not supported, as with drivers before 1.10.
+    virtual Status want_work(WorkWanted wanted);
+    // The next ones, while they are wanted; queue: QueueOptions' firmware_number(). counters: as many, or
+    // none.
+    virtual Result<WorkRead> read_work(std::span<drm_orr_work_record> records,
+                                       std::span<drm_orr_work_counters> counters);
 };
 
 // Why a card did not get the memory behind a handle of another machine. node: of the card that asked.

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <orrery/hw/trace_sink.h>
+
 #include "emulator/soc/register_names.h"
 #include "tests/unit/card/card_rig.h"
 
@@ -83,9 +85,10 @@ std::vector<Define> defines() {
         std::string text = std::regex_replace(text_of(file), std::regex(R"(\\\n\s*)"), " ");
         std::istringstream lines(text);
         for (std::string each; std::getline(lines, each);) {
-            // The counters have a page of their own, and their list is a line too long for a regular
-            // expression.
-            if (each.starts_with("#define ORR_COUNTER_")) continue;
+            // The counters have a page of their own, those of jobs a table, and their lists are lines too
+            // long for a regular expression.
+            if (each.starts_with("#define ORR_COUNTER_") || each.starts_with("#define ORR_JOB_COUNTER_"))
+                continue;
             std::smatch match;
             if (!std::regex_search(each, match, line)) continue;
             const std::string name = match[1];
@@ -158,6 +161,17 @@ TEST(Manual, NamesNothingThatDoesNotExist) {
         }
         EXPECT_TRUE(found) << name;
     }
+}
+
+TEST(Manual, HasWhatIsCountedOfAJob) {
+    const std::string text = text_of(source("docs/hardware.md"));
+    const auto row = [&](unsigned number, const std::string& name, const std::string& meaning) {
+        const std::string wanted = "| " + std::to_string(number) + " | `" + name + "` | " + meaning + " |";
+        EXPECT_NE(text.find(wanted), std::string::npos) << wanted;
+    };
+#define ORR_ROW(number, NAME, meaning) row(number, #NAME, meaning);
+    ORR_JOB_COUNTER_LIST(ORR_ROW)
+#undef ORR_ROW
 }
 
 // Messages name registers by tables of their own.

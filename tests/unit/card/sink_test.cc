@@ -3,6 +3,8 @@
 
 #include <orrery/hw/trace_sink.h>
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "tests/unit/card/card_rig.h"
@@ -144,13 +146,91 @@ TEST_F(Sink, LosesWhatHasNoMemory) {
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
+constexpr std::uint32_t kAsid = 3;
+constexpr std::uint64_t kFrom = 0x2000'0000, kTo = kFrom + ORR_PAGE_SIZE;
+
+orr_desc_copy copy(std::uint64_t bytes) {
+    orr_desc_copy desc{};
+    desc.op = ORR_DESC_COPY;
+    desc.asid = kAsid;
+    desc.src = kFrom;
+    desc.dst = kTo;
+    desc.row_bytes = bytes;
+    desc.rows = 1;
+    return desc;
+}
+void map_pages(CardRig& rig) {
+    rig.map_page(kAsid, kFrom, 0x10000, kRw);
+    rig.map_page(kAsid, kTo, 0x20000, kRw);
+    rig.run(rig.set_root(kAsid));
+}
+// Takes its completion: when it began and ended is in the last two.
+std::vector<script_op> job(std::uint64_t bytes) {
+    auto ops = CardRig::start_job(0, copy(bytes), 7);
+    ops.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
+    ops.push_back(CardRig::read(SOC_DONE_POP));
+    ops.push_back(CardRig::read(SOC_DONE_START_PS));
+    ops.push_back(CardRig::read(SOC_DONE_END_PS));
+    return ops;
+}
+
+TEST_F(Sink, SaysWhatEachJobDidWhenItIsAsked) {
+    map_pages(rig_);
+    ASSERT_EQ(set(kSink, kBytes, 1ull << 9), ORR_FAULT_NONE);
+    rig_.run(job(1024));
+    EXPECT_EQ(head(), 0u) << "nobody has asked";
+    rig_.write32(ORR_R_SINK_ASK, 0xffff'ffff);
+    rig_.settle();
+    EXPECT_EQ(rig_.read32(ORR_R_SINK_ASK), ORR_SINK_ASK_JOBS) << "what it can do";
+    // In the midst of a record of the firmware's, which is whole all the same.
+    auto ops = record(9, 2);
+    const auto rest = std::vector(ops.begin() + 2, ops.end());
+    ops.resize(2);
+    std::ranges::copy(job(1000), std::back_inserter(ops));
+    std::ranges::copy(rest, std::back_inserter(ops));
+    const auto ran = rig_.run(ops);
+    const std::uint64_t end = ran[ran.size() - 2].result, start = ran[ran.size() - 3].result;
+    EXPECT_EQ(word(0), end);
+    EXPECT_EQ(word(1) & 0xff, ORR_SINK_JOB);
+    EXPECT_EQ(word(1) >> 16, 0u | std::uint64_t{ORR_DONE_OK} << 16) << "port and status";
+    EXPECT_EQ(word(2), start);
+    EXPECT_EQ(word(3), end);
+    const std::uint64_t there = word(4);
+    std::vector<std::uint64_t> did(ORR_JOB_COUNTERS);
+    std::uint64_t next = 5;
+    for (std::size_t n = 0; n < did.size(); ++n)
+        if ((there >> n & 1) != 0) did[n] = word(next++);
+    EXPECT_EQ(there >> ORR_JOB_COUNTERS, 0u);
+    ASSERT_EQ(ORR_SINK_WORDS(word(1)), next);
+    EXPECT_EQ(did[ORR_JOB_MOVED], 1000u);
+    EXPECT_EQ(did[ORR_JOB_VRAM_WRITTEN], 1024u) << "whole lines";
+    EXPECT_EQ(did[ORR_JOB_BUSY_PS], end - start);
+    EXPECT_EQ(word(next + 1) & 0xff, 9u);
+    EXPECT_EQ(word(next + 2), 100u);
+    EXPECT_EQ(word(next + 3), 101u);
+    ASSERT_EQ(head(), next + 4);
+    // The firmware cannot speak for the hardware.
+    rig_.run(record(ORR_SINK_JOB, 3));
+    EXPECT_EQ(head(), next + 4);
+    rig_.write32(ORR_R_SINK_ASK, 0);
+    rig_.settle();
+    rig_.run(job(64));
+    EXPECT_EQ(head(), next + 4);
+    rig_.write32(ORR_R_SINK_ASK, ORR_SINK_ASK_JOBS);
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    rig_.settle();
+    EXPECT_EQ(rig_.read32(ORR_R_SINK_ASK), 0u);
+}
+
 // The same work on a card whose sink is on and on one whose is off.
 TEST(SinkTime, IsTheSameWithAndWithout) {
     const auto times = [](bool on) {
         CardRig rig;
         rig.boot_script();
+        map_pages(rig);
         rig.write64(ORR_R_SINK_BASE, kSink);
         rig.write64(ORR_R_SINK_TYPES, ~0ull);
+        rig.write32(ORR_R_SINK_ASK, on ? ORR_SINK_ASK_JOBS : 0);
         rig.write32(ORR_R_SINK_BYTES, on ? kBytes : 0);
         rig.settle();
         std::vector<std::uint64_t> all;
@@ -160,6 +240,8 @@ TEST(SinkTime, IsTheSameWithAndWithout) {
                 ops.push_back(op);
             ops.push_back(CardRig::read(SOC_TIME));
             for (const auto& op : record(8, 2))
+                ops.push_back(op);
+            for (const auto& op : job(512))
                 ops.push_back(op);
             ops.push_back(CardRig::read(SOC_TIME));
             for (const auto& op : rig.run(ops))

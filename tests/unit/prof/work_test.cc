@@ -1,4 +1,5 @@
 // What cards have done is told with the call that asked for it.
+#include <orrery/hw/trace_sink.h>
 #include <orrery/prof.h>
 #include <orrery/prof_calls.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -20,6 +22,7 @@ struct Done {
     std::string name, stream, from_name;
     orrProfRecord record;
     orrProfWork work;
+    std::optional<orrProfWorkCounters> counters;
 };
 
 // Records of work come on other threads.
@@ -65,7 +68,8 @@ class Watched {
             if (record->kind != orrProfWorkDone) return;
             const auto& work = *static_cast<const orrProfWork*>(record->params);
             self.done_.push_back({record->name, work.stream_name,
-                                  work.from_name == nullptr ? "" : work.from_name, *record, work});
+                                  work.from_name == nullptr ? "" : work.from_name, *record, work, {}});
+            if (work.counters != nullptr) self.done_.back().counters = *work.counters;
         }
         self.more_.notify_all();
         if (self.and_then) self.and_then();
@@ -277,6 +281,45 @@ TEST_F(Work, IsAskedForOnlyWhileSomebodyWantsIt) {
     fill(64);
     synchronize();
     EXPECT_EQ(again.flushed().size(), 1u);
+}
+
+TEST_F(Work, HasCountersWhereTheyAreWanted) {
+    Watched watched;
+    fill(64);
+    synchronize();
+    ASSERT_EQ(watched.flushed().size(), 1u);
+    EXPECT_FALSE(watched.flushed()[0].counters);
+    {
+        Watched counted(orrProfWantWork | orrProfWantCounters);
+        fill(64);
+        synchronize();
+        const auto all = counted.flushed();
+        ASSERT_EQ(all.size(), 1u);
+        ASSERT_TRUE(all[0].counters);
+        EXPECT_EQ(all[0].counters->size, sizeof(orrProfWorkCounters));
+        // What the fake card says, by number.
+        const std::uint64_t first = 1000 * all[0].work.index;
+        EXPECT_EQ(all[0].counters->cores, first + ORR_JOB_CORES);
+        EXPECT_EQ(all[0].counters->moved, first + ORR_JOB_MOVED);
+        EXPECT_EQ(all[0].counters->flops_f32, first + ORR_JOB_FLOPS_F32);
+        EXPECT_EQ(all[0].counters->tlb_walked, first + ORR_JOB_TLB_WALKED);
+    }
+    // A wait has none.
+    Watched again(orrProfWantWork | orrProfWantCounters);
+    orrSemaphore_t semaphore = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
+    FakeCard& card = system_.card();
+    while (true) {  // until the card has come to it
+        const std::lock_guard lock(card.mutex());
+        if (std::ranges::any_of(card.queues, [](const auto& queue) { return queue.waiting; })) break;
+    }
+    ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
+    synchronize();
+    const auto all = again.flushed();
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].name, "wait");
+    EXPECT_FALSE(all[0].counters);
 }
 
 TEST_F(Work, ThatIsLostIsSaidToBe) {

@@ -225,7 +225,7 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
         if (done == queue.waiting) {
             record.kind = done ? ORR_WORK_WAKE : ORR_WORK_WAIT;
             record.index = done ? 0 : queue.completed;
-            work_records.push_back(record);
+            work_records.emplace_back(record, false);
         }
         return;
     }
@@ -238,7 +238,7 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
     record.end_ps = model_ps_;
     record.used_ps = model_ps_ - begin_ps;
     record.status = queue.state.error == 0 ? ORR_DONE_OK : ORR_DONE_FAULT;
-    work_records.push_back(record);
+    work_records.emplace_back(record, counters_wanted);
 }
 
 void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail,

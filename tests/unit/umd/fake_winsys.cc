@@ -343,19 +343,30 @@ class FakeDevice final : public Device {
         }
         return {};
     }
-    Status want_work(bool wanted) override {
+    Status want_work(WorkWanted wanted) override {
         const std::lock_guard lock(card_.mutex());
         if (!card_.records_work) return Device::want_work(wanted);
-        card_.work_wanted = wanted;
+        card_.counters_wanted = wanted == WorkWanted::kCounters;
+        if (card_.work_wanted && wanted != WorkWanted::kNone) return {};
+        card_.work_wanted = wanted != WorkWanted::kNone;
         card_.work_records.clear();
         return {};
     }
-    Result<WorkRead> read_work(std::span<drm_orr_work_record> records) override {
+    Result<WorkRead> read_work(std::span<drm_orr_work_record> records,
+                               std::span<drm_orr_work_counters> counters) override {
         const std::lock_guard lock(card_.mutex());
         if (card_.lost()) return fail(orrErrorDeviceLost, "gone");
         WorkRead read{.lost = std::exchange(card_.work_lost, false)};
         while (read.count < records.size() && !card_.work_records.empty()) {
-            records[read.count++] = card_.work_records.front();
+            const auto& [record, counted] = card_.work_records.front();
+            if (!counters.empty()) {
+                drm_orr_work_counters& did = counters[read.count];
+                did = {};
+                did.known = counted ? ~std::uint64_t{0} : 0;
+                for (std::uint64_t n = 0; counted && n < std::size(did.value); ++n)
+                    did.value[n] = 1000 * record.index + n;
+            }
+            records[read.count++] = record;
             card_.work_records.pop_front();
         }
         read.more = !card_.work_records.empty();

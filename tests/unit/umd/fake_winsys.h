@@ -175,7 +175,9 @@ class FakeCard {
     std::vector<orr_desc_tell> told;
     bool records_work = true, work_wanted = false;
     bool work_lost = false;  // what is read next says so
-    std::deque<drm_orr_work_record> work_records;
+    // With what it did, number n of it 1000 * index + n, or without.
+    bool counters_wanted = false;
+    std::deque<std::pair<drm_orr_work_record, bool>> work_records;
     int live_pages = 0;
     std::uint32_t grants = 0;
     bool has_vm = false;

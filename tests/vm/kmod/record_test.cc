@@ -1,6 +1,7 @@
 // Records of work: a process is told what the card did for it, when, and nothing of others.
 #include <gtest/gtest.h>
 #include <orrery/hw/engine.h>
+#include <orrery/hw/trace_sink.h>
 
 #include <algorithm>
 #include <array>
@@ -120,6 +121,79 @@ TEST(Records, AreFromTheStartOn) {
     EXPECT_TRUE(records(place.fd()).empty());
 }
 
+// With what each job did.
+struct Counted {
+    drm_orr_work_record record;
+    drm_orr_work_counters did;
+};
+std::vector<Counted> counted(int fd, std::uint32_t room = 100) {
+    std::vector<Counted> all;
+    std::vector<drm_orr_work_record> some(room);
+    std::vector<drm_orr_work_counters> did(room);
+    drm_orr_work_read read{};
+    do {
+        read = {};
+        read.records = reinterpret_cast<std::uintptr_t>(some.data());
+        read.counters = reinterpret_cast<std::uintptr_t>(did.data());
+        read.count = room;
+        EXPECT_EQ(call(fd, DRM_IOCTL_ORR_WORK_READ, &read), 0);
+        EXPECT_EQ(read.flags & ORR_WORK_LOST, 0u);
+        for (std::uint32_t i = 0; i < read.count; ++i)
+            all.push_back({some[i], did[i]});
+    } while ((read.flags & ORR_WORK_MORE) != 0);
+    return all;
+}
+
+TEST(Records, HaveWhatEachJobDidAndNothingOfOthers) {
+    Place one(0), two(0), three(0);
+    for (Place* place : {&one, &two, &three})
+        place->make_memory(1 << 20);
+    drm_orr_query_device card{};
+    ASSERT_EQ(call(one.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    ASSERT_NE(card.features & ORR_FEATURE_WORK_COUNTERS, 0u);
+    ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(one.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START | ORR_WORK_COUNTERS), 0) << "as well, from now on";
+    ASSERT_EQ(switch_work(two.fd(), ORR_WORK_START | ORR_WORK_COUNTERS), 0);
+    ASSERT_EQ(switch_work(three.fd(), ORR_WORK_START), 0);
+    // Their queues work at one time.
+    constexpr unsigned kFills = 40;
+    for (unsigned n = 1; n <= kFills; ++n) {
+        std::uint64_t ends[2] = {};
+        unsigned at = 0;
+        for (Place* place : {&one, &two})
+            ends[at++] = place->queue->submit(fill(kVa, 64 * n * (place == &one ? 1 : 100), n));
+        at = 0;
+        for (Place* place : {&one, &two}) {
+            drm_orr_queue_wait out{};
+            ASSERT_EQ(wait(place->fd(), place->queue->number(), ends[at++], kLong, out), 0);
+        }
+    }
+    ASSERT_EQ(three.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    for (Place* place : {&one, &two}) {
+        const auto all = counted(place->fd(), place == &one ? 7 : 100);
+        const unsigned first = place == &one ? 1 : 0;
+        ASSERT_EQ(all.size(), kFills + first);
+        if (first == 1) EXPECT_EQ(all[0].did.known, 0u) << "it began before";
+        for (unsigned n = 1; n <= kFills; ++n) {
+            const auto& [record, did] = all[n - 1 + first];
+            const std::uint64_t bytes = 64ull * n * (place == &one ? 1 : 100);
+            EXPECT_EQ(did.known, (1ull << ORR_JOB_COUNTERS) - 1);
+            EXPECT_EQ(did.value[ORR_JOB_MOVED], bytes);
+            EXPECT_EQ(did.value[ORR_JOB_VRAM_WRITTEN], bytes);
+            EXPECT_EQ(did.value[ORR_JOB_BUSY_PS], record.used_ps);
+            EXPECT_EQ(did.value[ORR_JOB_INSTRUCTIONS], 0u);
+        }
+    }
+    for (const Counted& each : counted(three.fd()))
+        EXPECT_EQ(each.did.known, 0u) << "nobody of this process has asked";
+    // The last who wanted them goes.
+    ASSERT_EQ(switch_work(two.fd(), ORR_WORK_STOP), 0);
+    ASSERT_EQ(switch_work(one.fd(), ORR_WORK_STOP), 0);
+    ASSERT_EQ(three.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    EXPECT_EQ(records(three.fd()).size(), 1u);
+}
+
 TEST(Records, ThatAreReadTooLateAreSaidToBeLost) {
     Place place(0);
     place.make_memory();
@@ -150,7 +224,8 @@ TEST(Records, AreAskedForProperly) {
         read.flags = flags;
         return call(place.fd(), DRM_IOCTL_ORR_WORK_READ, &read);
     };
-    for (const std::uint32_t flags : {ORR_WORK_LOST, ORR_WORK_MORE, 1u << 9, ORR_WORK_START | ORR_WORK_STOP})
+    for (const std::uint32_t flags : {ORR_WORK_LOST, ORR_WORK_MORE, 1u << 9, ORR_WORK_START | ORR_WORK_STOP,
+          ORR_WORK_COUNTERS, ORR_WORK_STOP | ORR_WORK_COUNTERS})
         EXPECT_EQ(asked(flags, 0, nullptr), EINVAL) << flags;
     EXPECT_EQ(asked(ORR_WORK_START, 1, nullptr), EINVAL);
     EXPECT_EQ(asked(ORR_WORK_START, 0, &one), EINVAL);

@@ -38,9 +38,10 @@ typedef enum orrProfKind {
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
-#define orrProfWantCalls 1u  /* orrProfEnter, orrProfLeave */
-#define orrProfWantRanges 2u /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker */
-#define orrProfWantWork 4u   /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
+#define orrProfWantCalls 1u    /* orrProfEnter, orrProfLeave */
+#define orrProfWantRanges 2u   /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker */
+#define orrProfWantWork 4u     /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
+#define orrProfWantCounters 8u /* beside orrProfWantWork: with what kernels, copies and fills did */
 
 /** What a packet of a stream was. */
 typedef enum orrProfOperation {
@@ -73,6 +74,47 @@ typedef enum orrProfFrom {
 } orrProfFrom;
 
 /**
+ * What the hardware counted of a kernel, a copy or a fill, or of a part of one that was preempted, and of
+ * nothing else that ran beside it. docs/counters.md has what each means, under vector_... or copy_...; of
+ * copies and fills all that is not said to be theirs is 0.
+ */
+typedef struct orrProfWorkCounters {
+    size_t size;        /**< see ORR_INIT */
+    uint64_t cores;     /**< different vector cores that ran it */
+    uint64_t busy_ps;   /**< vector cores' time, summed over them; the copy engine's, of copies and fills */
+    uint64_t vram_read; /**< bytes of the card's memory, whole lines of 64, also of copies and fills */
+    uint64_t vram_written; /**< also of copies and fills */
+    uint64_t host_read;    /**< bytes of host memory, also of copies and fills */
+    uint64_t host_written; /**< also of copies and fills */
+    uint64_t link_read;    /**< bytes of other cards' memory, also of copies and fills */
+    uint64_t link_written; /**< also of copies and fills */
+    uint64_t moved;        /**< bytes that a copy or fill moved; 0 of kernels */
+    uint64_t queued_ps;    /**< from its descriptor at the engine to its first work-group on a core */
+    uint64_t groups;
+    uint64_t items;
+    uint64_t instructions;
+    uint64_t latency_ps; /**< of busy_ps, as the next three */
+    uint64_t bandwidth_ps;
+    uint64_t link_ps;
+    uint64_t launch_ps;
+    uint64_t barriers;
+    uint64_t simd_int;
+    uint64_t simd_fp;
+    uint64_t simd_moves;
+    uint64_t simd_loads;
+    uint64_t simd_stores;
+    uint64_t simd_config;
+    uint64_t lanes_active;
+    uint64_t lanes;
+    uint64_t flops_f16;
+    uint64_t flops_f32;
+    uint64_t flops_f64;
+    uint64_t tlb_lookups;
+    uint64_t tlb_misses;
+    uint64_t tlb_walked;
+} orrProfWorkCounters;
+
+/**
  * What a card has done, and when, in its own model time, which is the same as if nobody wanted to know. It is
  * told some milliseconds later, by a thread of the library's or one that destroys the stream or calls
  * orrProfFlush(), in the order in which it ended. Of WorkLost only the device is set.
@@ -100,6 +142,12 @@ typedef struct orrProfWork {
     uint64_t from_stream;
     uint64_t from_index;
     const char* from_name; /**< of waits: what orrSemaphoreSetName says, or null; lives as stream_name */
+    /**
+     * What it did; lives until the callback returns. Null: a wait, nobody wants counters
+     * (orrProfWantCounters) or wanted them when it began, the card cannot count, or so much has happened
+     * since that it was lost.
+     */
+    const orrProfWorkCounters* counters;
 } orrProfWork;
 
 /**

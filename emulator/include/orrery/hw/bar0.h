@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 8u
+#define ORR_HW_VERSION_MINOR 10u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -210,6 +210,9 @@
  * card's: what it does is the same with and without. Write base and types, then the bytes; it was carried out, and
  * nothing is written any more where the ring was before, once ORR_R_SINK_DONE equals the number of such writes
  * since reset. Memory that cannot be written loses its records.
+ *
+ * Between these the hardware puts records of its own that are asked for, at any time, the same way: a job that begins
+ * while they are has one. (2.10)
  */
 #define ORR_R_SINK 0x0500       /* RO: bytes of the largest ring; 0: the card has no sink, also one before 2.6 */
 #define ORR_R_SINK_BYTES 0x0504 /* WO: of the ring's words, a power of two of at least 4 KiB; 0: off, as reset */
@@ -217,6 +220,8 @@
 #define ORR_R_SINK_TYPES 0x0510 /* 64, RW: bit t: records whose header has t in bits 7:0; reset: 0 */
 #define ORR_R_SINK_DONE 0x0518  /* RO: writes of ORR_R_SINK_BYTES carried out since reset */
 #define ORR_R_SINK_FAULT 0x051c /* RO: ORR_FAULT_* of the last: _MISALIGNED, _PAGE_RANGE (bytes); then it is off */
+#define ORR_R_SINK_ASK 0x0520   /* RW: ORR_SINK_ASK_*; reset: 0 */
+#define ORR_SINK_ASK_JOBS 1u    /* ORR_SINK_JOB (trace_sink.h) */
 
 /*
  * --- counters: counters.h ---

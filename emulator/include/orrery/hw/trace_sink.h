@@ -22,4 +22,55 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 #define ORR_SINK_WORDS(header) (2u + (uint32_t)((header) >> 8 & 0xffu)) /* of a record in the ring */
 #define ORR_SINK_MARGIN 257u /* words of the longest record */
 
+/*
+ * Records of the hardware itself (ORR_R_SINK_ASK, 2.10), which stand whole between those of the firmware. Types of the
+ * firmware's that are copied are below 64.
+ *
+ * What a job did that has ended at a port of an engine, or a part of it that was preempted: written when its completion
+ * is handed to the control core, so the firmware's record of it is behind. Its time is the end.
+ */
+#define ORR_SINK_JOB 0xf0u /* a: port, b: ORR_DONE_*; 1: start ps, 2: end ps, 3: bit n: ORR_JOB_n is not 0; then these */
+
+/*
+ * X(number, NAME, "meaning"). Each is what ORR_CTR_* of that name counts, of this job alone; of a copy or fill all that
+ * is not said to be its own is 0. Numbers never change their meaning; new ones are added at the end.
+ */
+/* clang-format off */
+#define ORR_JOB_COUNTER_LIST(X) \
+	X(0, CORES, "different vector cores that ran it") \
+	X(1, BUSY_PS, "of vector cores, VECTOR_BUSY_PS; of a copy its own, COPY_BUSY_PS") \
+	X(2, VRAM_READ, "bytes of the card's memory, tables and saved state among them; with the next one VRAM_VECTOR_BYTES, of a copy its own, VRAM_COPY_BYTES") \
+	X(3, VRAM_WRITTEN, "bytes of the card's memory, of a copy its own") \
+	X(4, HOST_READ, "bytes of host memory, PCIE_READ_BYTES, of a copy its own") \
+	X(5, HOST_WRITTEN, "bytes of host memory, PCIE_WRITE_BYTES, of a copy its own") \
+	X(6, LINK_READ, "bytes that came from other cards, of a copy its own; of a kernel those that were asked for") \
+	X(7, LINK_WRITTEN, "bytes that left for other cards, of a copy its own") \
+	X(8, MOVED, "bytes that a copy or fill moved, COPY_BYTES") \
+	X(9, QUEUED_PS, "VECTOR_QUEUED_PS") \
+	X(10, GROUPS, "VECTOR_GROUPS") \
+	X(11, ITEMS, "VECTOR_ITEMS") \
+	X(12, INSTRUCTIONS, "VECTOR_INSTRUCTIONS") \
+	X(13, LATENCY_PS, "VECTOR_LATENCY_PS") \
+	X(14, BANDWIDTH_PS, "VECTOR_BANDWIDTH_PS") \
+	X(15, LINK_PS, "VECTOR_LINK_PS") \
+	X(16, LAUNCH_PS, "VECTOR_LAUNCH_PS") \
+	X(17, BARRIERS, "VECTOR_BARRIERS") \
+	X(18, SIMD_INT, "VECTOR_SIMD_INT") \
+	X(19, SIMD_FP, "VECTOR_SIMD_FP") \
+	X(20, SIMD_MOVES, "VECTOR_SIMD_MOVES") \
+	X(21, SIMD_LOADS, "VECTOR_SIMD_LOADS") \
+	X(22, SIMD_STORES, "VECTOR_SIMD_STORES") \
+	X(23, SIMD_CONFIG, "VECTOR_SIMD_CONFIG") \
+	X(24, LANES_ACTIVE, "VECTOR_LANES_ACTIVE") \
+	X(25, LANES, "VECTOR_LANES") \
+	X(26, FLOPS_F16, "VECTOR_FLOPS_F16") \
+	X(27, FLOPS_F32, "VECTOR_FLOPS_F32") \
+	X(28, FLOPS_F64, "VECTOR_FLOPS_F64") \
+	X(29, TLB_LOOKUPS, "VECTOR_TLB_LOOKUPS") \
+	X(30, TLB_MISSES, "VECTOR_TLB_MISSES") \
+	X(31, TLB_WALKED, "VECTOR_TLB_WALKED")
+/* clang-format on */
+#define ORR_JOB_COUNTER_ENUM_(number, NAME, ...) ORR_JOB_##NAME = number,
+enum orr_job_counter { ORR_JOB_COUNTER_LIST(ORR_JOB_COUNTER_ENUM_) ORR_JOB_COUNTERS };
+
 #endif /* ORRERY_HW_TRACE_SINK_H */

@@ -110,6 +110,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_SNAPSHOTS (1u << 9)
 /* The card says when it began and ended work (WORK_READ). A driver before 1.10 does not say. */
 #define ORR_FEATURE_WORK (1u << 10)
+/* It says what each job did (ORR_WORK_COUNTERS). A driver before 1.12 does not say. */
+#define ORR_FEATURE_WORK_COUNTERS (1u << 11)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -511,6 +513,7 @@ struct drm_orr_multicast_create {
 #define ORR_WORK_STOP (1u << 1) /* in: and no more; without START before it nothing happens */
 #define ORR_WORK_LOST (1u << 2) /* out: read too late: some are lost, behind those that are given */
 #define ORR_WORK_MORE (1u << 3) /* out: there are more */
+#define ORR_WORK_COUNTERS (1u << 4) /* in, beside START: also what jobs did that begin from now on (1.12) */
 
 /* Kinds of records. */
 #define ORR_WORK_JOB 1u /* a packet has ended on its engine; one that was preempted has one for each part */
@@ -528,13 +531,20 @@ struct drm_orr_work_record {
 	__u16 status; /* JOB: ORR_DONE_* of orrery/hw/engine.h; WAKE: ORR_WAKE_* of orrery/fw/trace.h */
 };
 
+/* What a JOB did, numbered as ORR_JOB_* of orrery/hw/trace_sink.h. */
+struct drm_orr_work_counters {
+	__u64 known; /* bit n: the card counts number n; 0: nothing was counted */
+	__u64 value[47]; /* 0 what is not known */
+};
+
 /*
  * What the card has done for this file's queues since the last call, in the order in which it did
  * it (1.10; hardware 2.6). Records of a queue are to be read before it is destroyed. The card keeps
- * the last 43,000 or so, of all processes together, and waits for nobody. Its model time is the same
- * with and without.
+ * the last 43,000 or so, of all processes together, and waits for nobody; some 6,000 of jobs while
+ * somebody wants to know what they did. Its model time is the same with and without.
  *
- * With a flag: records and count 0, nothing is read. -EOPNOTSUPP: the card has no trace sink;
+ * With a flag: records, counters and count 0, nothing is read. START again may add ORR_WORK_COUNTERS.
+ * -EOPNOTSUPP: the card has no trace sink, or does not count jobs (ORR_FEATURE_WORK_COUNTERS);
  * -EINVAL: no START before, or flags that are not known or do not go together; -ENOMEM: also no 2 MiB
  * in one piece for the card; -EIO: the card refuses it; -EFAULT; -EBUSY: a debugger holds a card;
  * -ENODEV: it is lost.
@@ -543,6 +553,7 @@ struct drm_orr_work_read {
 	__u64 records; /* in: user pointer to struct drm_orr_work_record[count] */
 	__u32 count; /* in: room; out: how many there are now */
 	__u32 flags; /* in: 0, ORR_WORK_START or _STOP; out: ORR_WORK_LOST, ORR_WORK_MORE */
+	__u64 counters; /* in: 0 or user pointer to struct drm_orr_work_counters[count]; before 1.12: not there */
 };
 
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
