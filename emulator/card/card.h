@@ -209,8 +209,6 @@ class Card final : private SocEffects {
     bool waits_for_others() const;
     // Somebody waits for room in a link.
     bool congested() const;
-    // The same, and time stands for it.
-    bool link_holds_time() const;
     void jumped(ModelTime gap, unsigned port);
     void publish_link(unsigned port);
     // A fault has stopped the card, until the host resets it.

@@ -27,10 +27,6 @@ bool Card::waits_for_others() const {
     return keeps_step() && lockstep_->waits_for_others();
 }
 
-bool Card::link_holds_time() const {
-    return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->holds_time(); });
-}
-
 ModelTime Card::time_for_news() {
     const ModelTime now = events_.system_now();
     if (!keeps_step() || lockstep_->promised() <= now) return events_.now();
@@ -68,7 +64,7 @@ bool Card::step_in_lockstep(bool skip_idle) {
         busy = take_arrivals();
     }
     const ModelTime now = events_.system_now();
-    if (hung() || held() || link_holds_time()) {
+    if (hung() || held()) {
         // Time stands here. Others wait for that, unless it never goes on.
         const ModelTime next = hung() ? kNever : now;
         if (!step.has_promised(next, false)) step.promise(now, next, news, false, !hung());
@@ -91,7 +87,7 @@ bool Card::step_in_lockstep(bool skip_idle) {
         events_.cancel(horizon_);
         busy = true;
     }
-    for (unsigned goes = 0; goes < kBurst && !held() && !link_holds_time(); ++goes) {
+    for (unsigned goes = 0; goes < kBurst && !held(); ++goes) {
         if (!commands_.empty() && !host_arrival_.scheduled()) break;
         ModelTime limit = events_.from_system(step.granted()) - 1;
         // A core that could run goes before time that has not come yet.

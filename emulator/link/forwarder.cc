@@ -91,7 +91,6 @@ std::expected<bool, std::string> Forwarder::run() {
 }
 
 std::expected<bool, std::string> Forwarder::run_called() {
-    reader_.needs_time(false);
     ModelTime time_on_wire = 0;
     unsigned done = 0;
     bool some = false;  // of the last
@@ -109,7 +108,6 @@ std::expected<bool, std::string> Forwarder::run_called() {
         const ModelTime at =
             in_a_hurry() ? least : std::max({next->arrival_ps, next_of(next->source), least});
         if (at > now) {
-            reader_.needs_time(next->arrival_ps <= now);
             events_.schedule(due_, events_.from_system(at));
             break;
         }
@@ -122,7 +120,6 @@ std::expected<bool, std::string> Forwarder::run_called() {
         const std::uint32_t copied = copied_;
         if (!pass(goes)) {
             some = copied_ != copied;
-            reader_.needs_time(true);
             break;
         }
         reader_.take(*next);

@@ -88,6 +88,9 @@ inline std::uint64_t load_acquire(std::uint64_t& word) {
 inline std::uint64_t load_relaxed(std::uint64_t& word) {
     return std::atomic_ref(word).load(std::memory_order_relaxed);
 }
+inline void store_relaxed(std::uint64_t& word, std::uint64_t value) {
+    std::atomic_ref(word).store(value, std::memory_order_relaxed);
+}
 inline void store_release(std::uint64_t& word, std::uint64_t value) {
     std::atomic_ref(word).store(value, std::memory_order_release);
 }

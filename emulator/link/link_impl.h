@@ -130,6 +130,9 @@ class LinkPort::Impl {
     ModelTime act_at() const { return hooks_.act_at ? hooks_.act_at() : events_.now(); }
 
     void on_room(ModelTime);
+    // In step: room comes at the time of its credits, and those who were called have come by a time.
+    void look_for_room();
+    void on_turns(ModelTime);
 
     // For somebody who waits.
     bool room_news() const;
@@ -195,7 +198,6 @@ class LinkPort::Impl {
     }
     // Something waits for what the peer's process does.
     bool needs_peer() const { return congested() || requests_.waits(); }
-    bool holds_time() const;
     // While somebody waits, the socket's ticks count how long the peer has been silent.
     void keep_time();
     void wait_for_room(unsigned lane, Event& event);
@@ -247,7 +249,8 @@ class LinkPort::Impl {
     bool too_many_owed_ = false;
     std::unordered_map<std::uint32_t, PeerPort::Refusals> refusals_;  // by node
     Event owed_pokes_;
-    Event room_;  // of which there are news
+    Event room_;   // of which there are news
+    Event turns_;  // in step: who was called has come
     std::uint32_t state_ = ORR_LINK_DOWN;
     bool heard_hello_ = false;
     bool heard_ready_ = false;

@@ -293,9 +293,6 @@ bool LinkPort::has_called(const Event& event) const {
 bool LinkPort::congested() const {
     return impl_->needs_peer();
 }
-bool LinkPort::holds_time() const {
-    return impl_->holds_time();
-}
 
 bool LinkPort::poll() {
     return impl_->poll();

@@ -119,14 +119,15 @@ struct LinkHooks {
     // until it arrives. Empty: never.
     std::function<bool(ModelTime when)> may_skip;
     // This card and that peer keep step (emulator/sync), asked when the link comes up: no clock jumps, what
-    // arrives is executed at its arrival and before all else of that time, and the card's time stands while
-    // something waits for room. Empty: none does.
+    // arrives is executed at its arrival and before all else of that time, and room that the peer gives comes
+    // back a latency after its time. Empty: none does.
     std::function<bool(std::uint64_t peer_uid)> in_step;
     // Whether a peer's clock may take this one along. Empty: yes.
     std::function<bool()> may_jump;
     // By the clock, when to act on what the host's time brought: room, or a link that is down. Empty: now.
     std::function<ModelTime()> act_at;
-    // Something was sent to the peer that arrives at this system time. May be empty.
+    // Something was sent to the peer, a message or room for which it waits, that arrives at this system time.
+    // May be empty.
     std::function<void(std::uint64_t peer_uid, ModelTime arrival)> sent;
 };
 
@@ -268,9 +269,6 @@ class LinkPort final : public PeerPort {
     bool has_called(const Event& event) const;
     // Somebody waits for room, or for an answer.
     bool congested() const;
-    // The peer keeps step, and gives the room as soon as its process gets to it: the time of this card stands
-    // until then. Not if it needs time of its own for that.
-    bool holds_time() const;
 
     // --- the card's main loop ---
     // Takes what has arrived. Cheap when nothing has (one load). Call it in every round of the card loop,

@@ -45,6 +45,8 @@ bool LinkPort::Impl::pass_on(link::Forwarder& forwarder) {
 
 bool LinkPort::Impl::taken() {
     if (receiver_.take_credit_wish()) wake_peer();
+    if (up() && in_step_ && receiver_.take_wish_in_step() && hooks_.sent)
+        hooks_.sent(peer_uid_, later(events_.system_now(), config_.latency_ns * kPsPerNs));
     const bool skipped = skip_idle_time();
     if (draining_ && all_taken()) stop_receiving();
     return skipped;
@@ -121,7 +123,9 @@ bool LinkPort::Impl::poll() {
     if (!up()) return false;
     if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
     look_at_shown();
-    if (room_news() && !room_.scheduled()) {
+    if (in_step_) {
+        look_for_room();
+    } else if (room_news() && !room_.scheduled()) {
         if (const ModelTime when = act_at(); when > events_.now()) {
             events_.schedule(room_, when);
         } else {
@@ -129,7 +133,7 @@ bool LinkPort::Impl::poll() {
             if (!up()) return true;
         }
     }
-    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+    for (unsigned lane = 0; lane < waiting_.size() && !in_step_; ++lane) {
         if (has_come(waiting_[lane])) call_next(lane);
     }
     bool did = poll_passing(forwarder_);
@@ -202,10 +206,35 @@ bool LinkPort::Impl::poll_replies() {
 void LinkPort::Impl::on_room(ModelTime) {
     for (unsigned lane = 0; lane < waiting_.size() && up(); ++lane) {
         if (!congested(lane) || !transmitter_.room_news(lane)) continue;
+        if (in_step_) transmitter_.take_credits(lane);
         transmitter_.flush(lane);
         check_transmitter();
         if (up() && flush_answers(lane)) call_next(lane);
         look_at_answers();
+    }
+    look_for_room();
+}
+
+// Whoever waits has told the peer before it looks: so what it does not see here it is told of, by the time at
+// which that counts.
+void LinkPort::Impl::look_for_room() {
+    if (!up() || !in_step_ || !congested()) return;
+    transmitter_.want_credit_in_step();
+    ModelTime first = kNever;
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane)
+        if (congested(lane)) first = std::min(first, transmitter_.next_credit(lane));
+    if (first == kNever) return;
+    const ModelTime when = std::max(events_.now(), events_.from_system(first));
+    if (!room_.scheduled() || room_.time() > when) events_.schedule(room_, when);
+}
+
+void LinkPort::Impl::on_turns(ModelTime) {
+    for (unsigned lane = 0; lane < waiting_.size() && up(); ++lane) {
+        const Waiting& waiting = waiting_[lane];
+        if (has_come(waiting))
+            call_next(lane);
+        else if (waiting.called && !turns_.scheduled())
+            events_.schedule(turns_, later(std::max(events_.now(), waiting.called_for), 1));
     }
 }
 
@@ -327,19 +356,9 @@ std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
     return fault;
 }
 
-bool LinkPort::Impl::holds_time() const {
-    // What has come is heard at a time that others have been promised: it must come.
-    if (!up() || !in_step_ || room_.scheduled()) return false;
-    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
-        const Waiting& waiting = waiting_[lane];
-        const bool called = waiting.called && waiting.events.front()->scheduled();
-        if (congested(lane) && !called && transmitter_.room_is_near(lane, events_.system_now())) return true;
-    }
-    return false;
-}
-
 void LinkPort::Impl::keep_time() {
     if (up() && needs_peer()) socket_.keep_ticking(true);
+    look_for_room();
 }
 
 void LinkPort::Impl::wait_for_room(unsigned lane, Event& event) {
@@ -388,6 +407,7 @@ void LinkPort::Impl::call_next(unsigned lane) {
         waiting.called_for = act_at();
         events_.schedule(*waiting.events.front(), waiting.called_for);
         silent_ticks_ = 0;
+        if (in_step_ && !turns_.scheduled()) events_.schedule(turns_, later(waiting.called_for, 1));
     }
     stop_ticking();
 }
@@ -435,7 +455,9 @@ bool LinkPort::Impl::prepare_sleep() {
     }
     if (congested()) {
         transmitter_.want_credit();
-        if (room_news()) return false;
+        const ModelTime known = room_.scheduled() ? room_.time() : kNever;
+        look_for_room();
+        if (in_step_ ? room_.scheduled() && room_.time() != known : room_news()) return false;
     }
     receiver_.set_need_wakeup(true);
     const bool near = !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();

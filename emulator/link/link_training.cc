@@ -76,7 +76,8 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
       back_forwarder_(events, counters, counts_, receiver_.far_back(), passing_back_, forwarding(false),
                       config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
       owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)),
-      room_(Event::of<&Impl::on_room>(this)) {}
+      room_(Event::of<&Impl::on_room>(this)),
+      turns_(Event::of<&Impl::on_turns>(this)) {}
 
 link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
     return {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
@@ -156,6 +157,8 @@ void LinkPort::Impl::drop_peer(std::string reason) {
     forwards_ = false;
     for (unsigned lane = 0; lane < waiting_.size(); ++lane)
         wake_waiters(lane);
+    events_.cancel(room_);
+    events_.cancel(turns_);
     waits_to_answer_ = false;
     forget_answers();
     end_requests();
@@ -243,14 +246,16 @@ void LinkPort::Impl::come_up() {
     errors_.note("link {}: up, with {} {:#x} port {}", config_.port, peer_is_switch_ ? "switch" : "card",
                  peer_uid_, peer_port_);
     in_step_ = hooks_.in_step && hooks_.in_step(peer_uid_);
-    transmitter_.keep_step(in_step_);
-    // In the order of the ports.
-    const auto rank = static_cast<Event::Rank>(Event::kFirst + 1 + config_.port);
-    arrival_.set_rank(in_step_ ? rank : Event::kLast);
-    constexpr unsigned kPorts = link::kMostSwitchPorts;
-    passing_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + kPorts) : Event::kLast);
-    reply_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 2 * kPorts) : Event::kLast);
-    passing_back_.set_rank(in_step_ ? static_cast<Event::Rank>(rank + 3 * kPorts) : Event::kLast);
+    if (in_step_) {
+        transmitter_.keep_step(events_);
+        receiver_.keep_step();
+    }
+    // In the order of the ports; room that comes back is there for all that happens at its moment.
+    unsigned rank = Event::kFirst + 1 + config_.port;
+    for (Event* event : {&room_, &arrival_, &passing_, &reply_, &passing_back_}) {
+        event->set_rank(in_step_ ? static_cast<Event::Rank>(rank) : Event::kLast);
+        rank += link::kMostSwitchPorts;
+    }
     if (!hooks_.may_jump || hooks_.may_jump()) jump_to(peer_clock_);
     set_state(state_by_width());
 }

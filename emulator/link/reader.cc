@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -159,16 +158,13 @@ std::expected<ModelTime, std::string> Reader::next_due(const EventQueue& events)
 }
 
 void Reader::take(const Message& message) {
+    if (clock_ != nullptr) store_relaxed(channel_->taken_ps[taken_ % kRingEntries], clock_->system_now());
     ++taken_;
     payload_end_ = message.payload_end;
     last_arrival_ = message.arrival_ps;
     // The payload's credit first: who sees the message's credit may count on it.
     store_release(channel_->payload_consumed, payload_end_);
     store_release(channel_->consumed, taken_);
-}
-
-void Reader::needs_time(bool needs) {
-    if (std::exchange(needs_time_, needs) != needs) store_release(channel_->held, std::uint64_t{needs});
 }
 
 }  // namespace orrery::emu::link

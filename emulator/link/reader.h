@@ -21,6 +21,8 @@ class Reader {
     void close() { *this = Reader(*counts_); }
     // The peer's messages have CRCs.
     void check_frames(bool on) { frames_ = on; }
+    // The peer is told when each message was taken.
+    void keep_step(const EventQueue* clock) { clock_ = clock; }
     bool is_open() const { return channel_ != nullptr; }
     const Channel& channel() const { return *channel_; }
 
@@ -38,8 +40,6 @@ class Reader {
     void take(const Message& message);
     // A later one, as the peer has it there now.
     Message peek(std::uint64_t index) const;
-    // The next message waits for more than this process.
-    void needs_time(bool needs);
 
   private:
     const char* judge(const Message& message) const;
@@ -53,7 +53,7 @@ class Reader {
     std::uint64_t taken_ = 0;
     std::uint64_t payload_end_ = 0;
     std::uint64_t last_arrival_ = 0;
-    bool needs_time_ = false;  // as the channel says
+    const EventQueue* clock_ = nullptr;
     bool frames_ = false;
     Takes takes_ = Takes::kRequests;
     std::uint64_t received_ = 0;  // messages whose CRC was right

@@ -60,6 +60,11 @@ void Receiver::check_frames(bool on) {
         reader->check_frames(on);
 }
 
+void Receiver::keep_step() {
+    for (Reader* reader : {&near_, &far_, &near_back_, &far_back_})
+        reader->keep_step(&events_);
+}
+
 void Receiver::close() {
     for (Reader* reader : {&near_, &far_, &near_back_, &far_back_})
         reader->close();
@@ -106,10 +111,22 @@ void Receiver::set_need_wakeup(bool on) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-bool Receiver::take_credit_wish() {
+namespace {
+
+bool take_wish(std::uint32_t& word) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    std::atomic_ref wish(inbox_->need_credit);
+    std::atomic_ref wish(word);
     return wish.load(std::memory_order_relaxed) != 0 && wish.exchange(0, std::memory_order_relaxed) != 0;
+}
+
+}  // namespace
+
+bool Receiver::take_credit_wish() {
+    return take_wish(inbox_->need_credit);
+}
+
+bool Receiver::take_wish_in_step() {
+    return take_wish(inbox_->credit_in_step);
 }
 
 // `tell`: who sent it is asked for an answer, or may be told.
@@ -219,7 +236,6 @@ std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
     held_ = false;
     unanswered_.reset();
-    near_.needs_time(false);
     std::uint64_t bytes = 0;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
@@ -240,7 +256,6 @@ std::expected<bool, std::string> Receiver::pump() {
         // without end cannot stop this card's clock.
         if (done == kBatchMessages || bytes >= kBatchBytes) {
             wanted_ = later(events_.now(), time_on_wire);
-            near_.needs_time(true);
             late_since_ = std::min(late_since_, events_.system_now());
             return true;
         }
@@ -248,7 +263,6 @@ std::expected<bool, std::string> Receiver::pump() {
         if (answerless) unanswered_ = message;
         if (answerless || (message.op == kOpSignal && (owes() || !room_()))) {
             held_ = true;
-            near_.needs_time(true);
             late_since_ = std::min(late_since_, events_.system_now());
             return done > 0;
         }

@@ -50,6 +50,8 @@ class Receiver {
     void close();
     // The peer's messages have CRCs.
     void check_frames(bool on);
+    // It keeps step with this card: each credit has the time at which it was given.
+    void keep_step();
     bool is_open() const { return static_cast<bool>(inbox_); }
     int fd() const { return inbox_.fd(); }
 
@@ -96,6 +98,8 @@ class Receiver {
     void set_need_wakeup(bool on);
     // After pump(): the peer blocks until it gets credits, and is to be woken.
     bool take_credit_wish();
+    // Likewise: it is to be told of the time.
+    bool take_wish_in_step();
 
     static constexpr unsigned kBatchMessages = 64;
     static constexpr std::uint64_t kBatchBytes = 512 << 10;

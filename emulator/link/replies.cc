@@ -76,7 +76,6 @@ std::expected<void, std::string> Replies::look() {
 
 std::expected<bool, std::string> Replies::pump() {
     wanted_ = kNever;
-    reader_.needs_time(false);
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
         const std::uint64_t produced = reader_.produced();
@@ -90,7 +89,6 @@ std::expected<bool, std::string> Replies::pump() {
         // As in Receiver: a peer that sends without end takes time.
         if (done == kBatchMessages) {
             wanted_ = later(events_.now(), time_on_wire);
-            reader_.needs_time(true);
             return true;
         }
         take(*next);

@@ -65,9 +65,10 @@ const std::optional<std::string>& Transmitter::broken() const {
     return broken_;
 }
 
-bool Transmitter::room_is_near(unsigned lane, ModelTime now) const {
-    // Who passes it on may have to wait for others, so only what it could have had already is near.
-    return lanes_.at(lane).room_is_near(lane == kNear || lane == kNearBack ? later(now, latency_) : now);
+void Transmitter::keep_step(const EventQueue& clock) {
+    in_step_ = true;
+    for (Writer& lane : lanes_)
+        lane.keep_step(&clock, latency_);
 }
 
 Reach Transmitter::reach(std::uint32_t node) const {
@@ -172,6 +173,11 @@ void Transmitter::put(Writer& to, Message& message) {
 void Transmitter::want_credit() {
     std::atomic_ref(outbox_->need_credit).store(1, std::memory_order_relaxed);
     // Before the last look at the credits: pairs with the owner's fence between them and need_credit.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void Transmitter::want_credit_in_step() {
+    std::atomic_ref(outbox_->credit_in_step).store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 

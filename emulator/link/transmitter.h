@@ -38,8 +38,8 @@ class Transmitter {
     void open(SharedArea outbox);
     Line& line() { return line_; }
     const Line& line() const { return line_; }
-    // The card's time stands while something waits for room, so signals wait too instead of being refused.
-    void keep_step(bool on) { in_step_ = on; }
+    // Room comes at a time of this clock's, so signals wait for it too instead of being refused.
+    void keep_step(const EventQueue& clock);
     // This is a switch's: nothing here stops because of what was lost; and the peer is one.
     void set_kinds(bool is_switch, bool to_switch) {
         is_switch_ = is_switch;
@@ -117,11 +117,14 @@ class Transmitter {
     bool room_news(unsigned lane) const { return lanes_.at(lane).room_news(); }
     // Before blocking without room: the peer wakes this card with its next credits. Then look once more.
     void want_credit();
+    // Likewise in step, in place of a wake: the peer tells this card the time of its next credits.
+    void want_credit_in_step();
+    // Then: takes over those that count by now; when the next one does, kNever: there is none.
+    void take_credits(unsigned lane) { lanes_.at(lane).refresh(); }
+    ModelTime next_credit(unsigned lane) const { return lanes_.at(lane).next_credit(); }
     // Stores that wait for room, or a signal that got none. flush(): sends what has room now.
     bool has_pending(unsigned lane) const { return lanes_.at(lane).waits(); }
     void flush(unsigned lane);
-    // Room comes as soon as the peer's process runs.
-    bool room_is_near(unsigned lane, ModelTime now) const;
     // The peer has taken all requests, so it is for others to answer.
     bool all_taken() const { return lanes_[kNear].all_taken() && lanes_[kFar].all_taken(); }
     // Messages of a lane that the peer says it has taken.

@@ -14,7 +14,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 12;
+inline constexpr std::uint32_t kVersion = 13;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -157,8 +157,9 @@ struct Channel {
     // by the owner
     alignas(64) std::uint64_t consumed;  // messages executed, or passed on
     std::uint64_t payload_consumed;      // Message::payload_end of the last of them
-    std::uint64_t held;  // the next message is due, and waits for what the owner's card has to do first
     alignas(64) Message ring[kRingEntries];
+    // by the owner: when each of these was taken, by its system time; 0 of one that does not keep step
+    alignas(64) std::uint64_t taken_ps[kRingEntries];
     alignas(4096) std::uint8_t payload[kPayloadBytes];
 };
 
@@ -170,6 +171,8 @@ struct Inbox {
     alignas(64) std::uint32_t need_wakeup;
     // by both: the sender sets it before it blocks without room, the owner takes it back with a wake
     alignas(64) std::uint32_t need_credit;
+    std::uint32_t credit_in_step;  // likewise, of a sender that keeps step: it has to be told of the next
+                                   // credit's time
     // by the owner: its card's node, and what may be written to. Copies for the sender's information.
     alignas(64) std::uint64_t node;
     std::uint64_t grants_end;      // slots from there on are not in use

@@ -30,22 +30,41 @@ bool Writer::has_room(std::uint64_t bytes) const {
            kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded(bytes);
 }
 
-// Takes over the peer's credits. False, and the channel is broken, if they make no sense.
+bool Writer::is_sound(std::uint64_t consumed, std::uint64_t payload) {
+    if (consumed - consumed_ <= produced_ - consumed_ &&
+        payload - payload_consumed_ <= payload_used_ - payload_consumed_)
+        return true;
+    if (!broken_) {
+        broken_ = fmt::format(
+            "the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)", consumed,
+            produced_, payload, payload_used_);
+    }
+    return false;
+}
+
 bool Writer::refresh() {
     const std::uint64_t consumed = load_acquire(channel_->consumed);
-    const std::uint64_t payload = load_acquire(channel_->payload_consumed);
-    if (consumed - consumed_ > produced_ - consumed_ ||
-        payload - payload_consumed_ > payload_used_ - payload_consumed_) {
-        if (!broken_) {
-            broken_ = fmt::format(
-                "the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
-                consumed, produced_, payload, payload_used_);
-        }
-        return false;
+    if (clock_ == nullptr) {
+        const std::uint64_t payload = load_acquire(channel_->payload_consumed);
+        if (!is_sound(consumed, payload)) return false;
+        consumed_ = consumed;
+        payload_consumed_ = payload;
+        return true;
     }
-    consumed_ = consumed;
-    payload_consumed_ = payload;
+    if (!is_sound(consumed, payload_consumed_)) return false;
+    while (consumed_ != consumed && next_credit() <= clock_->system_now()) {
+        // As this card wrote it there, if the peer left it alone.
+        const std::uint64_t payload = load_relaxed(channel_->ring[consumed_ % kRingEntries].payload_end);
+        if (!is_sound(consumed, payload)) return false;
+        ++consumed_;
+        payload_consumed_ = payload;
+    }
     return true;
+}
+
+ModelTime Writer::next_credit() const {
+    if (load_acquire(channel_->consumed) == consumed_) return kNever;
+    return later(load_relaxed(channel_->taken_ps[consumed_ % kRingEntries]), latency_);
 }
 
 bool Writer::room(std::uint64_t bytes) {
@@ -59,13 +78,6 @@ bool Writer::all_taken() const {
 bool Writer::room_news() const {
     return load_relaxed(channel_->consumed) != consumed_ ||
            load_relaxed(channel_->payload_consumed) != payload_consumed_;
-}
-
-bool Writer::room_is_near(std::uint64_t when) const {
-    const std::uint64_t consumed = load_acquire(channel_->consumed);
-    if (consumed == produced_) return true;
-    return load_relaxed(channel_->held) == 0 &&
-           load_relaxed(channel_->ring[consumed % kRingEntries].arrival_ps) < when;
 }
 
 void Writer::add_payload(Message& message, const void* data) {

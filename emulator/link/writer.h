@@ -8,6 +8,7 @@
 
 #include "emulator/link/grants.h"
 #include "emulator/link/wire.h"
+#include "emulator/time/event_queue.h"
 
 namespace orrery::emu::link {
 
@@ -24,6 +25,11 @@ class Writer {
     void open(Channel& channel, bool frames);
     void close() { *this = {}; }
     bool is_open() const { return channel_ != nullptr; }
+    // Credits count from the peer's time on at which it gave them, and `latency`, by this clock.
+    void keep_step(const EventQueue* clock, ModelTime latency) {
+        clock_ = clock;
+        latency_ = latency;
+    }
 
     // For a message with so many bytes of payload.
     bool room(std::uint64_t bytes);
@@ -32,8 +38,10 @@ class Writer {
     std::uint64_t taken() const { return load_relaxed(channel_->consumed); }
     // The peer has given back credits that nobody has looked at.
     bool room_news() const;
-    // Whether the message that the peer has first is due before `when`, and waits for nothing.
-    bool room_is_near(std::uint64_t when) const;
+    // Takes over the peer's credits. False, and the channel is broken, if they make no sense.
+    bool refresh();
+    // Of one that keeps step: when the next of these counts; kNever: the peer has given none.
+    ModelTime next_credit() const;
 
     // Where there is room: the payload, and then the message.
     void add_payload(Message& message, const void* data);
@@ -56,11 +64,13 @@ class Writer {
     const std::optional<std::string>& broken() const { return broken_; }
 
   private:
-    bool refresh();
+    bool is_sound(std::uint64_t consumed, std::uint64_t payload);
     bool has_room(std::uint64_t bytes) const;
 
     Channel* channel_ = nullptr;
     bool frames_ = false;
+    const EventQueue* clock_ = nullptr;
+    ModelTime latency_ = 0;
     std::uint64_t produced_ = 0;
     std::uint64_t consumed_ = 0;  // as the peer said last, checked
     std::uint64_t payload_used_ = 0;

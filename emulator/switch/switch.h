@@ -110,7 +110,6 @@ class Switch {
     // --- in lockstep ---
     bool keeps_step() const { return lockstep_ != nullptr && lockstep_->active(); }
     bool waits_for_others() const;
-    bool link_holds_time() const;
     ModelTime time_for_news();
     bool step_in_lockstep();
 

@@ -25,10 +25,6 @@ bool Switch::waits_for_others() const {
     return keeps_step() && lockstep_->waits_for_others();
 }
 
-bool Switch::link_holds_time() const {
-    return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->holds_time(); });
-}
-
 // As Card has it: what was promised is kept when something comes by the host's time.
 ModelTime Switch::time_for_news() {
     const ModelTime now = events_.system_now();
@@ -42,10 +38,6 @@ bool Switch::step_in_lockstep() {
     const std::uint64_t news = step.news();
     bool busy = take_arrivals();
     const ModelTime now = events_.system_now();
-    if (link_holds_time()) {
-        if (!step.has_promised(now, false)) step.promise(now, now, news, false, true);
-        return busy;
-    }
     const bool due = events_.unfinished() || events_.next_time() <= events_.now();
     const ModelTime next = due ? now : events_.to_system(events_.next_time());
     if (next < step.promised() || next >= step.granted()) {
@@ -53,7 +45,7 @@ bool Switch::step_in_lockstep() {
         if (!step.promise(now, next, news, true, next != kNever)) return true;
         if (next >= step.granted()) return busy;
     }
-    for (unsigned goes = 0; goes < kBurst && !link_holds_time(); ++goes) {
+    for (unsigned goes = 0; goes < kBurst; ++goes) {
         if (!events_.run_next(events_.from_system(step.granted()) - 1)) break;
         busy = true;
     }

@@ -56,6 +56,9 @@ struct NetCard {
         };
         hooks.barrier = [this](const link::Message& message) { return barriers.take(message); };
         hooks.drained = [this](std::uint32_t, std::uint32_t drains) { drained += drains; };
+        hooks.in_step = [this](std::uint64_t) { return static_cast<bool>(on_sent); };
+        hooks.may_jump = [this] { return !on_sent; };
+        hooks.sent = [this](std::uint64_t peer, ModelTime arrival) { on_sent(peer, arrival); };
         ports.at(port) = std::move(*LinkPort::create(config, events, vram, counters, errors, hooks));
         peers.attach(port, ports[port].get());
         ports[port]->set_node(node);
@@ -116,6 +119,7 @@ struct NetCard {
     std::vector<std::uint64_t> pokes;
     std::vector<ModelTime> arrivals;
     std::function<void(std::uint64_t offset, std::uint64_t bytes)> on_arrival;
+    std::function<void(std::uint64_t peer, ModelTime arrival)> on_sent;  // set: it keeps step with all
     unsigned interrupts = 0, drained = 0;
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> ports;
 };
