@@ -531,6 +531,12 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 }
 
 /* Whether the card says what its ports do, and counts by them: since 2.1. */
+/* Drivers of cards behind switches can, too: since 2.11. */
+static inline bool orr_has_far_notes(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 11;
+}
+
 /* Drivers at both ends of a link can send each other notes. */
 static inline bool orr_has_notes(const struct orr_device *odev)
 {

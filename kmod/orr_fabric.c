@@ -2,8 +2,8 @@
 /*
  * Handles for cards of other machines. A process makes one of a BO in its card's memory: the card's
  * node, a number, a size, and 128 random bits. Whoever has it, on a machine with a card at the other end
- * of one of that card's links, has his driver ask for the memory; this one compares the secret, and
- * grants the range to that card. What it gets may be written to, and its semaphores signalled.
+ * of one of that card's links or behind a switch, has his driver ask for the memory; this one compares the
+ * secret, and grants the range to that card. What it gets may be written to, and its semaphores signalled.
  *
  * It ends when the process that made the handle takes it back, closes its file or dies, when the other
  * lets go of it, when the link was lost, or with one of the drivers. If the memory is a semaphore, it is
@@ -26,6 +26,7 @@
 #include "orr_file.h"
 #include "orr_foreign.h"
 #include "orr_ioctl.h"
+#include "orr_route.h"
 #include "orr_sem.h"
 
 /* Of a card; each holds memory of its process. */
@@ -124,7 +125,7 @@ static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 
 	if (export->semaphore) {
 		export->bo->lent.leases--;
 		export->bo->lent.missed |= used;
-		orr_export_miss(odev, export, code, odev->fabric.foreign[lease->port].uid);
+		orr_export_miss(odev, export, code, odev->fabric.foreign[lease->at].uid);
 	}
 }
 
@@ -143,12 +144,12 @@ void orr_fabric_close_sems(struct orr_device *odev)
 		orr_sem_close_alone(sem);
 }
 
-static struct orr_lease *orr_lease_find(struct list_head *leases, u32 port, u32 tag)
+static struct orr_lease *orr_lease_find(struct list_head *leases, u32 at, u32 tag)
 {
 	struct orr_lease *lease;
 
 	list_for_each_entry(lease, leases, link)
-		if (lease->port == port && lease->tag == tag)
+		if (lease->at == at && lease->tag == tag)
 			return lease;
 	return NULL;
 }
@@ -184,28 +185,30 @@ static bool orr_secret_is(const struct orr_export *export, const u8 secret[])
  * Return: 0, -EACCES: no such handle, -EOWNERDEAD: a semaphore that is closed, -EDQUOT: imported too
  * often, -EBUSY: somebody there may have an older mapping yet, or what orr_peer_grant() says.
  */
-static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_note *note,
+static int orr_fabric_lend(struct orr_device *odev, u32 at, const struct orr_note *note,
 			   u64 *base)
 {
-	struct orr_foreign *foreign = &odev->fabric.foreign[port];
+	struct orr_foreign *foreign = &odev->fabric.foreign[at];
 	struct orr_export *export;
 	struct orr_lease *lease;
 	int ret;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	if (le16_to_cpu(note->epoch) != orr_foreign_epoch(foreign))
+	if (le16_to_cpu(note->epoch) != foreign->epoch)
 		return -ESTALE;
 	export = xa_load(&odev->fabric.exports, le64_to_cpu(note->object));
 	/* Who is wrong does not learn what. */
 	if (!export || !orr_secret_is(export, note->secret) ||
 	    le64_to_cpu(note->size) != export->bo->base.size) {
-		WRITE_ONCE(foreign->forged, foreign->forged + 1);
+		u32 *forged = &odev->fabric.forged[foreign->port];
+
+		WRITE_ONCE(*forged, *forged + 1);
 		dev_warn_ratelimited(odev->drm.dev,
 				     "card %016llx (number %u) at link %u came with a handle that nobody here has made, %u so far: it gets nothing\n",
-				     foreign->uid, foreign->node, port, foreign->forged);
+				     foreign->uid, foreign->node, foreign->port, *forged);
 		return -EACCES;
 	}
-	lease = orr_lease_find(&odev->fabric.leases, port, le32_to_cpu(note->tag));
+	lease = orr_lease_find(&odev->fabric.leases, at, le32_to_cpu(note->tag));
 	if (lease) {
 		*base = lease->export->bo->node.start;
 		return lease->export == export ? 0 : -EEXIST;
@@ -226,7 +229,7 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 		kfree(lease);
 		return ret;
 	}
-	*lease = (struct orr_lease){ .export = export, .port = port, .node = foreign->node,
+	*lease = (struct orr_lease){ .export = export, .at = at, .node = foreign->node,
 				     .tag = le32_to_cpu(note->tag),
 				     .base = export->bo->node.start,
 				     .size = export->bo->base.size };
@@ -238,16 +241,48 @@ static int orr_fabric_lend(struct orr_device *odev, u32 port, const struct orr_n
 	return 0;
 }
 
-static void orr_fabric_map(struct orr_device *odev, u32 port, const struct orr_note *note)
+static void orr_fabric_map(struct orr_device *odev, u32 at, const struct orr_note *note)
 {
 	struct orr_note back = orr_fabric_say(ORR_NOTE_MAP_BACK, le32_to_cpu(note->tag));
 	u64 base = 0;
 
-	back.status = cpu_to_le32(orr_fabric_lend(odev, port, note, &base));
+	back.status = cpu_to_le32(orr_fabric_lend(odev, at, note, &base));
 	back.base = cpu_to_le64(base);
 	back.size = note->size;
 	/* Without room for it he asks again. */
-	orr_note_send(odev, port, &back);
+	orr_foreign_say(odev, at, &back);
+}
+
+/*
+ * What was sent before is carried out: what switches have of it has to be here for that. Return: who could
+ * not have it brought here in time, as somebody else's does not go on; a bit each.
+ */
+static u64 orr_export_drain(struct orr_device *odev, const struct orr_export *export)
+{
+	const struct orr_lease *lease;
+	unsigned long drained = 0;
+	u64 deaf = 0;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(lease, &odev->fabric.leases, link) {
+		const struct orr_foreign *foreign = &odev->fabric.foreign[lease->at];
+
+		if (lease->export != export || !foreign->behind)
+			continue;
+		if (test_bit(foreign->port, &drained) || orr_port_drain(odev, foreign->port, 1))
+			__set_bit(foreign->port, &drained);
+		else
+			deaf |= BIT_ULL(lease->at);
+		if (deaf)
+			break;
+	}
+	if (!deaf)
+		return 0;
+	/* One wait is enough. */
+	list_for_each_entry(lease, &odev->fabric.leases, link)
+		if (lease->export == export && odev->fabric.foreign[lease->at].behind)
+			deaf |= BIT_ULL(lease->at);
+	return deaf;
 }
 
 static void orr_export_end(struct orr_device *odev, unsigned long number)
@@ -256,7 +291,9 @@ static void orr_export_end(struct orr_device *odev, unsigned long number)
 	struct orr_export *export;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	export = xa_erase(&odev->fabric.exports, number);
+	export = xa_load(&odev->fabric.exports, number);
+	orr_foreign_restart(odev, orr_export_drain(odev, export));
+	xa_erase(&odev->fabric.exports, number);
 	if (export->semaphore)
 		export->bo->lent.exports--;
 	list_for_each_entry_safe(lease, next, &odev->fabric.leases, link) {
@@ -361,13 +398,13 @@ int orr_fabric_export_ioctl(struct drm_device *drm, void *data, struct drm_file 
 }
 
 /*
- * Ports whose node has a mapping that was revoked of a range that it may write to by another handle: it can
+ * Those whose card has a mapping that was revoked of a range that it may write to by another handle: it can
  * until its driver has taken the mapping away.
  */
-static unsigned long orr_fabric_still_open(struct orr_device *odev, u64 base)
+static u64 orr_fabric_still_open(struct orr_device *odev, u64 base)
 {
 	const struct orr_lease *gone, *lease;
-	unsigned long ports = 0;
+	u64 open = 0;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(gone, &odev->fabric.revoked, link) {
@@ -375,9 +412,9 @@ static unsigned long orr_fabric_still_open(struct orr_device *odev, u64 base)
 			continue;
 		list_for_each_entry(lease, &odev->fabric.leases, link)
 			if (lease->node == gone->node && lease->base == base)
-				ports |= BIT(gone->port);
+				open |= BIT_ULL(gone->at);
 	}
-	return ports;
+	return open;
 }
 
 static void orr_fabric_await_shut(struct orr_device *odev, u64 base)
@@ -428,10 +465,10 @@ int orr_fabric_revoke_ioctl(struct drm_device *drm, void *data, struct drm_file 
 /**
  * orr_fabric_note - a note about memory has come, in a session
  * @odev: the card
- * @port: by which
+ * @at: from whom, in orr_fabric.foreign
  * @note: what it says
  */
-void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *note)
+void orr_fabric_note(struct orr_device *odev, u32 at, const struct orr_note *note)
 {
 	u32 tag = le32_to_cpu(note->tag);
 	struct orr_note back;
@@ -439,29 +476,29 @@ void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *n
 
 	switch (note->op) {
 	case ORR_NOTE_MAP:
-		orr_fabric_map(odev, port, note);
+		orr_fabric_map(odev, at, note);
 		break;
 	case ORR_NOTE_MAP_BACK:
-		orr_import_answer(odev, port, note);
+		orr_import_answer(odev, at, note);
 		break;
 	case ORR_NOTE_UNMAP:
-		lease = orr_lease_find(&odev->fabric.leases, port, tag);
+		lease = orr_lease_find(&odev->fabric.leases, at, tag);
 		if (lease) {
 			orr_lease_end(odev, lease, ORR_QERR_ABANDONED,
 				      note->status != cpu_to_le32(ORR_UNMAP_UNUSED));
 			kfree(lease);
 		}
 		back = orr_fabric_say(ORR_NOTE_UNMAP_BACK, tag);
-		orr_note_send(odev, port, &back);
+		orr_foreign_say(odev, at, &back);
 		break;
 	case ORR_NOTE_UNMAP_BACK:
-		orr_import_told(odev, port, tag);
+		orr_import_told(odev, at, tag);
 		break;
 	case ORR_NOTE_REVOKED:
-		orr_import_revoked(odev, port, tag);
+		orr_import_revoked(odev, at, tag);
 		break;
 	case ORR_NOTE_REVOKED_BACK:
-		lease = orr_lease_find(&odev->fabric.revoked, port, tag);
+		lease = orr_lease_find(&odev->fabric.revoked, at, tag);
 		if (lease) {
 			list_del(&lease->link);
 			kfree(lease);
@@ -471,27 +508,27 @@ void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *n
 }
 
 /**
- * orr_fabric_end_port - a session ends, with all that was shared in it
+ * orr_fabric_end - a session ends, with all that was shared in it
  * @odev: the card
- * @port: of the link
+ * @at: with whom, in orr_fabric.foreign
  */
-void orr_fabric_end_port(struct orr_device *odev, u32 port)
+void orr_fabric_end(struct orr_device *odev, u32 at)
 {
 	struct orr_lease *lease, *next;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry_safe(lease, next, &odev->fabric.leases, link)
-		if (lease->port == port) {
+		if (lease->at == at) {
 			orr_lease_end(odev, lease, ORR_QERR_PEER_LOST, true);
 			kfree(lease);
 		}
 	/* He begins no other session before he has taken his mappings away. */
 	list_for_each_entry_safe(lease, next, &odev->fabric.revoked, link)
-		if (lease->port == port) {
+		if (lease->at == at) {
 			list_del(&lease->link);
 			kfree(lease);
 		}
-	orr_import_end_port(odev, port);
+	orr_import_end_all(odev, at);
 }
 
 /**
@@ -503,25 +540,25 @@ void orr_fabric_end_port(struct orr_device *odev, u32 port)
  */
 void orr_fabric_tell(struct orr_device *odev)
 {
-	unsigned int left[ORR_LINK_MAX_PORTS];
+	unsigned int left[ORR_FOREIGN_MAX];
 	struct orr_lease *lease, *next;
-	unsigned long deaf = 0;
+	u64 deaf = 0;
 	bool again;
-	u32 port;
+	u32 at;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	for (port = 0; port < ARRAY_SIZE(left); port++)
-		left[port] = ORR_TELL_AT_ONCE;
+	for (at = 0; at < ARRAY_SIZE(left); at++)
+		left[at] = ORR_TELL_AT_ONCE;
 	list_for_each_entry_safe(lease, next, &odev->fabric.revoked, link) {
 		struct orr_note note = orr_fabric_say(ORR_NOTE_REVOKED, lease->tag);
 
 		if (orr_telling_is_over(&lease->telling))
-			deaf |= BIT(lease->port);
-		if (!orr_telling_due(&lease->telling, &left[lease->port]))
+			deaf |= BIT_ULL(lease->at);
+		if (!orr_telling_due(&lease->telling, &left[lease->at]))
 			continue;
 		/* Behind those that wait for their turn. */
 		list_move_tail(&lease->link, &odev->fabric.revoked);
-		orr_note_send(odev, lease->port, &note);
+		orr_foreign_say(odev, lease->at, &note);
 	}
 	again = orr_import_tell(odev, left, &deaf);
 	orr_foreign_restart(odev, deaf);

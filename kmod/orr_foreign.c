@@ -3,11 +3,12 @@
  * Cards of other machines. Their driver is another, which may be wrong or hostile: it gets a route, so
  * that it can be written to, and besides that only grants for handles whose secret it knows.
  *
- * Both drivers greet each other when a link comes up, with a nonce each. Both nonces make the epoch of
- * the two cards, so what was sent before one of them began anew is without effect. After a loss the
- * session ends with all that was shared by that port, and nothing goes on behind a gap.
+ * Both drivers greet each other, with a nonce each. Both nonces make a session, which has an epoch of its
+ * own for the two cards: so what was sent before one of them began anew is without effect. After a loss
+ * the session ends with all that was shared in it, and nothing goes on behind a gap.
  *
- * Only the neighbour at a link can be greeted: there are no ways over several links to another machine.
+ * Who is at the other end of a link is greeted when the link comes up, and who is behind a switch when a
+ * process comes with a handle of that card. There are no ways over cards to another machine.
  */
 #include <linux/delay.h>
 #include <linux/random.h>
@@ -18,90 +19,92 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_foreign.h"
+#include "orr_route.h"
 
-#define ORR_FOREIGN_ROUTE_US (2 * USEC_PER_SEC)
 /* How many notes are looked at before others get a turn. */
 #define ORR_NOTES_AT_ONCE 16u
 #define ORR_GREET_TRIES 50u
 #define ORR_GREET_PERIOD_MS 20u
 
-/**
- * orr_foreign_epoch - what both sides put into their routes
- * @foreign: the other
- *
- * Return: the epoch.
- */
-u16 orr_foreign_epoch(const struct orr_foreign *foreign)
-{
-	return foreign->nonce ^ foreign->peer_nonce;
-}
+static_assert(ORR_FOREIGN_MAX <= 64 && ORR_FOREIGN_MAX > ORR_LINK_MAX_PORTS);
 
-static int orr_foreign_route(struct orr_device *odev, u32 node, u32 route)
+static void orr_foreign_end(struct orr_device *odev, u32 at)
 {
-	int idx, ret;
-
-	ret = orr_enter(odev, &idx);
-	if (ret)
-		return ret;
-	orr_write32(odev, ORR_R_ROUTE(node), route);
-	ret = orr_await(odev, ORR_R_ROUTE(node), route, ORR_FOREIGN_ROUTE_US, 0);
-	orr_exit(odev, idx);
-	return ret;
-}
-
-static void orr_foreign_end(struct orr_device *odev, u32 port)
-{
-	struct orr_foreign *foreign = &odev->fabric.foreign[port];
+	struct orr_foreign *foreign = &odev->fabric.foreign[at];
 
 	lockdep_assert_held(&odev->fabric.lock);
 	if (!foreign->session)
 		return;
 	foreign->session = false;
-	orr_fabric_end_port(odev, port);
-	orr_foreign_route(odev, foreign->node, 0);
-	foreign->node = 0;
+	orr_fabric_end(odev, at);
+	orr_foreign_unroute(odev, foreign);
+}
+
+/* What was said before counts no more. */
+static void orr_foreign_begin_anew(struct orr_device *odev, struct orr_foreign *foreign)
+{
+	lockdep_assert_held(&odev->fabric.lock);
+	foreign->nonce = get_random_u16();
+	foreign->before = foreign->behind ? odev->fabric.epochs[foreign->behind] : 0;
+}
+
+/**
+ * orr_foreign_say - send a note to the driver of a card of another machine
+ * @odev: this end's card
+ * @at: who, in orr_fabric.foreign
+ * @note: what to say
+ */
+void orr_foreign_say(struct orr_device *odev, u32 at, const struct orr_note *note)
+{
+	const struct orr_foreign *foreign = &odev->fabric.foreign[at];
+
+	orr_note_send(odev, foreign->port, foreign->behind, note);
+}
+
+static void orr_foreign_say_hello(struct orr_device *odev, u32 at, enum orr_note_op op)
+{
+	const struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	struct orr_note note = orr_fabric_say(op, 0);
+
+	note.nonce = cpu_to_le16(foreign->nonce);
+	note.epoch = cpu_to_le16(foreign->before);
+	note.object = cpu_to_le64(odev->info.uid);
+	orr_foreign_say(odev, at, &note);
 }
 
 /**
  * orr_foreign_greet - tell the other driver that there is a card, and ask for its answer
  * @odev: the card
- * @port: of the link
+ * @at: who, in orr_fabric.foreign
  */
-void orr_foreign_greet(struct orr_device *odev, u32 port)
+void orr_foreign_greet(struct orr_device *odev, u32 at)
 {
-	struct orr_note note = {
-		.magic = cpu_to_le16(ORR_NOTE_MAGIC),
-		.version = ORR_NOTE_VERSION,
-		.op = ORR_NOTE_HELLO,
-		.nonce = cpu_to_le16(odev->fabric.foreign[port].nonce),
-	};
-
-	orr_note_send(odev, port, &note);
+	orr_foreign_say_hello(odev, at, ORR_NOTE_HELLO);
 }
 
 /**
  * orr_foreign_restart - all that is shared with who does not answer ends, on both sides
  * @odev: the card
- * @ports: of the links, a bit each
+ * @deaf: who, a bit for each of orr_fabric.foreign
  */
-void orr_foreign_restart(struct orr_device *odev, unsigned long ports)
+void orr_foreign_restart(struct orr_device *odev, u64 deaf)
 {
 	struct orr_note note = orr_fabric_say(ORR_NOTE_GOODBYE, 0);
-	u32 port;
+	u32 at;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	for_each_set_bit(port, &ports, odev->info.link_ports) {
-		struct orr_foreign *foreign = &odev->fabric.foreign[port];
+	for (at = 0; at < ORR_FOREIGN_MAX; at++) {
+		struct orr_foreign *foreign = &odev->fabric.foreign[at];
 
-		if (!foreign->session)
+		if (!(deaf & BIT_ULL(at)) || !foreign->session)
 			continue;
 		dev_warn_ratelimited(odev->drm.dev,
 				     "the driver of card %016llx (number %u) at link %u does not answer: all that is shared with it ends\n",
-				     foreign->uid, foreign->node, port);
-		orr_note_send(odev, port, &note);
-		orr_foreign_end(odev, port);
-		foreign->nonce = get_random_u16();
-		orr_foreign_greet(odev, port);
+				     foreign->uid, foreign->node, foreign->port);
+		orr_foreign_say(odev, at, &note);
+		orr_foreign_end(odev, at);
+		orr_foreign_begin_anew(odev, foreign);
+		orr_foreign_greet(odev, at);
 	}
 }
 
@@ -118,7 +121,8 @@ static void orr_foreign_look(struct orr_device *odev, u32 port, const struct orr
 		uid = 0;
 		if (orr_enter(odev, &idx))
 			return;
-		if (orr_link_is_up(look))
+		/* A switch has no driver. */
+		if (orr_link_is_up(look) && !orr_link_to_switch(odev, port))
 			uid = orr_read64(odev, ORR_R_LINK(port) + ORR_R_LINK_PEER_UID);
 		orr_exit(odev, idx);
 		foreign->seen = uid == U64_MAX ? 0 : uid;
@@ -129,70 +133,160 @@ static void orr_foreign_look(struct orr_device *odev, u32 port, const struct orr
 		return;
 	orr_foreign_end(odev, port);
 	foreign->uid = uid;
-	foreign->nonce = get_random_u16();
+	orr_foreign_begin_anew(odev, foreign);
 	if (uid)
 		orr_foreign_greet(odev, port);
 }
 
+/* The same of one behind a switch: what was on the way may be lost at the link, there, or in a switch. */
+static void orr_foreign_look_behind(struct orr_device *odev, u32 at,
+				    const struct orr_link_look *look)
+{
+	struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	u32 how = 0;
+	int idx;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	if (orr_enter(odev, &idx))
+		return;
+	if (orr_link_is_up(look) && look->control & ORR_LINK_FORWARD)
+		how = orr_reach_look(odev, foreign->port, foreign->behind);
+	orr_exit(odev, idx);
+	if (how == foreign->how && look->losses == foreign->losses &&
+	    !orr_foreign_is_held(odev, foreign))
+		return;
+	orr_foreign_end(odev, at);
+	foreign->how = how;
+	foreign->losses = look->losses;
+	orr_foreign_begin_anew(odev, foreign);
+	if (how)
+		orr_foreign_greet(odev, at);
+}
+
+static struct orr_foreign *orr_foreign_behind(struct orr_device *odev, u32 node, u32 *at)
+{
+	lockdep_assert_held(&odev->fabric.lock);
+	for (*at = ORR_LINK_MAX_PORTS; *at < ORR_FOREIGN_MAX; ++*at)
+		if (odev->fabric.foreign[*at].behind == node)
+			return &odev->fabric.foreign[*at];
+	return NULL;
+}
+
+/*
+ * One more card behind a switch. Return: 0, -EBUSY: there is no room, because of what processes have of so
+ * many.
+ */
+static int orr_foreign_add(struct orr_device *odev, u32 node, u32 port, u32 *at)
+{
+	struct orr_foreign *foreign;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	if (!orr_foreign_behind(odev, 0, at)) {
+		/* One that has gone, or does not answer. */
+		for (*at = ORR_LINK_MAX_PORTS; *at < ORR_FOREIGN_MAX; ++*at)
+			if (!odev->fabric.foreign[*at].session && !orr_import_names(odev, *at))
+				break;
+		if (*at == ORR_FOREIGN_MAX)
+			return -EBUSY;
+	}
+	foreign = &odev->fabric.foreign[*at];
+	*foreign = (struct orr_foreign){ .behind = node, .port = port };
+	/* Its worker has the port pass on, and greets. */
+	orr_health_link_kick(odev, true);
+	return 0;
+}
+
 /* Somebody has greeted, or answered. */
-static void orr_foreign_hello(struct orr_device *odev, u32 port, u32 node,
+static void orr_foreign_hello(struct orr_device *odev, u32 at, u32 node,
 			      const struct orr_note *note)
 {
-	struct orr_foreign *foreign = &odev->fabric.foreign[port];
-	struct orr_note back = *note;
+	struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	u64 uid = le64_to_cpu(note->object);
 	u32 other;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	for (other = 0; other < odev->info.link_ports; other++)
-		if (other != port && odev->fabric.foreign[other].session &&
+	for (other = 0; other < ORR_FOREIGN_MAX; other++)
+		if (other != at && odev->fabric.foreign[other].session &&
 		    odev->fabric.foreign[other].node == node)
 			return;
 	if (!foreign->session || foreign->node != node ||
 	    foreign->peer_nonce != le16_to_cpu(note->nonce)) {
-		orr_foreign_end(odev, port);
+		orr_foreign_end(odev, at);
 		foreign->peer_nonce = le16_to_cpu(note->nonce);
 		/* What was bound in an older session shall not come to life: greeted once it is cut. */
-		if (!orr_import_is_cut(odev, port))
+		if (!orr_import_is_cut(odev, at))
 			return;
-		if (orr_foreign_route(odev, node, ORR_ROUTE_VALID | port |
-				      (u32)orr_foreign_epoch(foreign) << ORR_ROUTE_EPOCH_SHIFT))
+		foreign->epoch = orr_epoch_of(foreign->before, le16_to_cpu(note->epoch),
+					      foreign->nonce ^ foreign->peer_nonce);
+		if (orr_foreign_route(odev, foreign, node))
 			return;
-		foreign->node = node;
+		if (foreign->behind) {
+			odev->fabric.epochs[node] = foreign->epoch;
+			foreign->uid = uid == U64_MAX || orr_peer_has_uid(uid) ? 0 : uid;
+		}
 		foreign->session = true;
 	}
-	if (note->op != ORR_NOTE_HELLO)
-		return;
-	back.op = ORR_NOTE_HELLO_BACK;
-	back.nonce = cpu_to_le16(foreign->nonce);
-	orr_note_send(odev, port, &back);
+	if (note->op == ORR_NOTE_HELLO)
+		orr_foreign_say_hello(odev, at, ORR_NOTE_HELLO_BACK);
 }
 
-static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node,
-			     const struct orr_note *note)
+/* Who has sent a note? Return: whether he may be known. */
+static bool orr_foreign_sender(struct orr_device *odev, u32 port, u32 node, bool passed,
+			       const struct orr_note *note, u32 *at)
 {
-	struct orr_foreign *foreign = &odev->fabric.foreign[port];
+	struct orr_foreign *foreign;
 	struct orr_link_look look;
-	bool looked;
+	bool looked, to_switch;
 	int idx;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	if (le16_to_cpu(note->magic) != ORR_NOTE_MAGIC)
+	/* The link may have come up since the last look. */
+	if (orr_enter(odev, &idx))
+		return false;
+	looked = orr_link_look(odev, port, &look);
+	to_switch = looked && orr_link_to_switch(odev, port);
+	orr_exit(odev, idx);
+	if (!looked || passed != to_switch)
+		return false;
+	*at = port;
+	if (!to_switch) {
+		orr_foreign_look(odev, port, &look);
+		return true;
+	}
+	foreign = orr_foreign_behind(odev, node, at);
+	/* By that port his card is reached, too, as its switch is asked for one way. */
+	if (foreign && foreign->port != port && !foreign->session) {
+		foreign->port = port;
+		foreign->how = 0;
+	}
+	if (!foreign && (note->op != ORR_NOTE_HELLO || orr_node_is_own(node) ||
+			 orr_foreign_add(odev, node, port, at)))
+		return false;
+	if (odev->fabric.foreign[*at].port != port)
+		return false;
+	orr_foreign_look_behind(odev, *at, &look);
+	return true;
+}
+
+static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node, bool passed,
+			     const struct orr_note *note)
+{
+	struct orr_foreign *foreign;
+	u32 at;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	if (le16_to_cpu(note->magic) != ORR_NOTE_MAGIC || !node)
 		return;
 	if (note->version != ORR_NOTE_VERSION) {
 		dev_warn_ratelimited(odev->drm.dev,
-				     "the driver at the other end of link %u sends notes of version %u, this one of version %u: nothing is shared with it, use drivers of one version\n",
-				     port, note->version, ORR_NOTE_VERSION);
+				     "the driver of card number %u at link %u sends notes of version %u, this one of version %u: nothing is shared with it, use drivers of one version\n",
+				     node, port, note->version, ORR_NOTE_VERSION);
 		return;
 	}
-	/* The link may have come up since the last look. */
-	if (orr_enter(odev, &idx))
+	if (!orr_foreign_sender(odev, port, node, passed, note, &at))
 		return;
-	looked = orr_link_look(odev, port, &look);
-	orr_exit(odev, idx);
-	if (!looked)
-		return;
-	orr_foreign_look(odev, port, &look);
-	if (!foreign->uid || !node)
+	foreign = &odev->fabric.foreign[at];
+	if (!orr_foreign_is_there(foreign))
 		return;
 	if (orr_node_is_own(node)) {
 		dev_warn_ratelimited(odev->drm.dev,
@@ -203,15 +297,15 @@ static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node,
 	switch (note->op) {
 	case ORR_NOTE_HELLO:
 	case ORR_NOTE_HELLO_BACK:
-		orr_foreign_hello(odev, port, node, note);
+		orr_foreign_hello(odev, at, node, note);
 		break;
 	case ORR_NOTE_GOODBYE:
 		if (foreign->node == node)
-			orr_foreign_end(odev, port);
+			orr_foreign_end(odev, at);
 		break;
 	default:
 		if (foreign->session && foreign->node == node)
-			orr_fabric_note(odev, port, note);
+			orr_fabric_note(odev, at, note);
 	}
 }
 
@@ -219,13 +313,18 @@ static void orr_foreign_work_locked(struct orr_device *odev)
 {
 	unsigned int left = ORR_NOTES_AT_ONCE;
 	struct orr_note note;
-	u32 port, node;
+	u32 at, port, node;
+	bool passed;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	for (port = 0; port < odev->info.link_ports; port++)
 		orr_foreign_look(odev, port, &odev->link_looks[port]);
-	while (left && orr_note_take(odev, &port, &node, &note)) {
-		orr_foreign_note(odev, port, node, &note);
+	for (at = ORR_LINK_MAX_PORTS; at < ORR_FOREIGN_MAX; at++)
+		if (odev->fabric.foreign[at].behind)
+			orr_foreign_look_behind(odev, at,
+						&odev->link_looks[odev->fabric.foreign[at].port]);
+	while (left && orr_note_take(odev, &port, &node, &passed, &note)) {
+		orr_foreign_note(odev, port, node, passed, &note);
 		left--;
 	}
 	orr_fabric_tell(odev);
@@ -242,6 +341,7 @@ void orr_foreign_work(struct orr_device *odev)
 {
 	if (!orr_has_notes(odev) || orr_is_lost(odev))
 		return;
+	orr_foreign_open_ports(odev);
 	scoped_guard(mutex, &odev->fabric.lock)
 		if (odev->fabric.open)
 			orr_foreign_work_locked(odev);
@@ -266,46 +366,65 @@ void orr_foreign_open(struct orr_device *odev)
 void orr_foreign_goodbye(struct orr_device *odev)
 {
 	struct orr_note note = orr_fabric_say(ORR_NOTE_GOODBYE, 0);
-	u32 port;
+	u32 at;
 
 	if (!orr_has_notes(odev))
 		return;
 	scoped_guard(mutex, &odev->fabric.lock) {
 		odev->fabric.open = false;
-		for (port = 0; port < odev->info.link_ports; port++) {
-			if (!odev->fabric.foreign[port].session)
+		for (at = 0; at < ORR_FOREIGN_MAX; at++) {
+			if (!odev->fabric.foreign[at].session)
 				continue;
-			orr_note_send(odev, port, &note);
-			orr_foreign_end(odev, port);
+			orr_foreign_say(odev, at, &note);
+			orr_foreign_end(odev, at);
 		}
 	}
 	orr_fabric_close_sems(odev);
 }
 
-static bool orr_foreign_find_locked(struct orr_device *odev, u32 node, u32 *port)
+static bool orr_foreign_find_locked(struct orr_device *odev, u32 node, u32 *at)
 {
 	lockdep_assert_held(&odev->fabric.lock);
-	for (*port = 0; *port < odev->info.link_ports; (*port)++)
-		if (odev->fabric.foreign[*port].session &&
-		    odev->fabric.foreign[*port].node == node)
+	for (*at = 0; *at < ORR_FOREIGN_MAX; ++*at)
+		if (odev->fabric.foreign[*at].session && odev->fabric.foreign[*at].node == node)
 			return true;
 	return false;
 }
 
+/* Greets all who have not answered, and him behind a switch who has that number. Return: 0, -EBUSY. */
+static int orr_foreign_look_for(struct orr_device *odev, u32 node)
+{
+	u32 at, port;
+	int ret = 0;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	if (!orr_foreign_behind(odev, node, &at) && orr_foreign_reach(odev, node, &port))
+		ret = orr_foreign_add(odev, node, port, &at);
+	for (at = 0; at < ORR_FOREIGN_MAX; at++) {
+		struct orr_foreign *foreign = &odev->fabric.foreign[at];
+
+		if (orr_foreign_is_there(foreign) && !foreign->session &&
+		    (!foreign->behind || foreign->behind == node))
+			orr_foreign_greet(odev, at);
+	}
+	return ret;
+}
+
 /**
- * orr_foreign_find - by which port is a card of another machine reached?
+ * orr_foreign_find - how is a card of another machine reached?
  * @odev: the card that wants to reach it
  * @node: of the other
- * @port: filled in
+ * @at: filled in: which of orr_fabric.foreign it is
  *
  * Who has not answered yet is greeted again, for a second.
  *
- * Return: 0, -EXDEV if there is none, -EOPNOTSUPP, -ENODEV, -ERESTARTSYS.
+ * Return: 0, -EXDEV if there is none, -EBUSY: too many others are in use, -EOPNOTSUPP, -ENODEV,
+ * -ERESTARTSYS.
  */
-int orr_foreign_find(struct orr_device *odev, u32 node, u32 *port)
+int orr_foreign_find(struct orr_device *odev, u32 node, u32 *at)
 {
 	unsigned int tries;
-	u32 p;
+	int ret;
 
 	if (!orr_has_notes(odev))
 		return -EOPNOTSUPP;
@@ -313,11 +432,11 @@ int orr_foreign_find(struct orr_device *odev, u32 node, u32 *port)
 		if (orr_is_lost(odev))
 			return -ENODEV;
 		scoped_guard(mutex, &odev->fabric.lock) {
-			if (orr_foreign_find_locked(odev, node, port))
+			if (orr_foreign_find_locked(odev, node, at))
 				return 0;
-			for (p = 0; p < odev->info.link_ports && tries % 10 == 0; p++)
-				if (odev->fabric.foreign[p].uid && !odev->fabric.foreign[p].session)
-					orr_foreign_greet(odev, p);
+			ret = tries % 10 == 0 ? orr_foreign_look_for(odev, node) : 0;
+			if (ret)
+				return ret;
 		}
 		if (msleep_interruptible(ORR_GREET_PERIOD_MS))
 			return -ERESTARTSYS;
@@ -352,7 +471,10 @@ int orr_foreign_init(struct orr_device *odev)
 {
 	struct orr_fabric *fabric = &odev->fabric;
 	int ret;
+	u32 port;
 
+	for (port = 0; port < ORR_LINK_MAX_PORTS; port++)
+		fabric->foreign[port].port = port;
 	xa_init_flags(&fabric->exports, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&fabric->leases);
 	INIT_LIST_HEAD(&fabric->revoked);
@@ -365,5 +487,6 @@ int orr_foreign_init(struct orr_device *odev)
 	INIT_WORK(&fabric->cut_work, orr_import_cut_work);
 	fabric->last_tag = get_random_u32();
 	ret = drmm_mutex_init(&odev->drm, &fabric->lock);
+	ret = ret ?: drmm_mutex_init(&odev->drm, &fabric->route_lock);
 	return ret ?: drmm_mutex_init(&odev->drm, &odev->note_lock);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Cards of other machines at the other ends of links, and memory that is shared with them. */
+/* Cards of other machines, at the other ends of links or behind switches, and memory that is shared with them. */
 #ifndef _ORR_FOREIGN_H_
 #define _ORR_FOREIGN_H_
 
@@ -14,14 +14,19 @@
 
 #include "orr_grant.h"
 
+struct drm_orr_query_way;
 struct orr_bo;
 struct orr_device;
 struct orr_file;
 struct orr_sem;
 
 #define ORR_NOTE_MAGIC 0x4e4fu
-/* 2: UNMAP and REVOKED are answered. Drivers of two versions share nothing. */
-#define ORR_NOTE_VERSION 2u
+/*
+ * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. Drivers of two versions share nothing.
+ */
+#define ORR_NOTE_VERSION 3u
+/* Cards of other machines that one card knows: those at its ports, and the rest behind switches. */
+#define ORR_FOREIGN_MAX 64u
 #define ORR_FABRIC_SECRET_BYTES 16u
 /* In orr_note.status of ORR_NOTE_UNMAP: nothing was ever bound, so nobody is missed as a signaller. */
 #define ORR_UNMAP_UNUSED 1u
@@ -62,7 +67,7 @@ struct orr_note {
 	u8 op;
 	/** @tag: of the one who maps: what it calls this mapping, the same when it asks again */
 	__le32 tag;
-	/** @object: of the one who has the memory */
+	/** @object: of the one who has the memory; in a greeting the sender's uid, as it says */
 	__le64 object;
 	/** @base: VRAM offset, in an answer */
 	__le64 base;
@@ -72,7 +77,7 @@ struct orr_note {
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
 	/** @nonce: of the sender; both together make the epoch */
 	__le16 nonce;
-	/** @epoch: in which the sender believes to be */
+	/** @epoch: in which the sender believes to be; in a greeting that of the last session, 0: there was none */
 	__le16 epoch;
 	/** @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP */
 	__le32 status;
@@ -83,12 +88,20 @@ struct orr_note {
 static_assert(sizeof(struct orr_note) == ORR_NOTE_BYTES);
 
 /**
- * struct orr_foreign - what is known of the card at the other end of a port
+ * struct orr_foreign - what is known of a card of another machine
+ *
+ * The first ORR_LINK_MAX_PORTS of a card are those at the other ends of its ports.
  */
 struct orr_foreign {
-	/** @seen: what it says that it is; 0: the link is down */
+	/** @port: by which it is reached */
+	u32 port;
+	/** @behind: of one behind a switch: its number; 0: nobody has asked for it, or it is at the end of a link */
+	u32 behind;
+	/** @how: what the switch says of it, as ORR_R_REACH; 0: it is not reached */
+	u32 how;
+	/** @seen: of one at the end of a link: what it says that it is; 0: the link is down */
 	u64 seen;
-	/** @uid: the same; 0: it is this driver's own */
+	/** @uid: the same; 0: it is this driver's own. Of one behind a switch: as its driver says */
 	u64 uid;
 	/** @node: its number, while there is a session */
 	u32 node;
@@ -98,12 +111,18 @@ struct orr_foreign {
 	u16 nonce;
 	/** @peer_nonce: the other's */
 	u16 peer_nonce;
+	/** @before: epoch of the last session when @nonce was made; 0: there was none */
+	u16 before;
+	/** @epoch: of this session */
+	u16 epoch;
+	/** @routed: the card has a route there, by @port; orr_fabric.route_lock */
+	bool routed;
+	/** @held: nothing goes there any more, for something may have been lost; orr_fabric.route_lock */
+	bool held;
 	/** @session: both have greeted, and there is a route */
 	bool session;
 	/** @untold: imports that have ended and are in orr_fabric.untold */
 	unsigned int untold;
-	/** @forged: handles with a wrong secret that came from there */
-	u32 forged;
 };
 
 /**
@@ -114,8 +133,14 @@ struct orr_fabric {
 	struct mutex lock;
 	/** @open: the card has its number, and greets */
 	bool open;
-	/** @foreign: by port */
-	struct orr_foreign foreign[ORR_LINK_MAX_PORTS];
+	/** @foreign: cards of other machines */
+	struct orr_foreign foreign[ORR_FOREIGN_MAX];
+	/** @forged: handles with a wrong secret that came by each port */
+	u32 forged[ORR_LINK_MAX_PORTS];
+	/** @epochs: of the last session with a node behind a switch; 0: there was none */
+	u16 epochs[ORR_NODES];
+	/** @route_lock: guards routes to cards of other machines; innermost, and nobody waits for a debugger with it */
+	struct mutex route_lock;
 	/** @exports: struct orr_export by number, from 1 */
 	struct xarray exports;
 	/** @leases: struct orr_lease: who may write here */
@@ -198,8 +223,8 @@ struct orr_lease {
 	u64 base;
 	/** @size: bytes */
 	u64 size;
-	/** @port: by which he comes */
-	u32 port;
+	/** @at: who, in orr_fabric.foreign */
+	u32 at;
 	/** @node: his */
 	u32 node;
 	/** @tag: what he calls it */
@@ -214,8 +239,8 @@ struct orr_lease {
 struct orr_import {
 	/** @link: in orr_fabric.imports, then in orr_fabric.ended, at last in orr_fabric.untold */
 	struct list_head link;
-	/** @port: by which it is reached */
-	u32 port;
+	/** @at: who has it, in orr_fabric.foreign */
+	u32 at;
 	/** @node: of the card that has it */
 	u32 node;
 	/** @uid: likewise */
@@ -239,8 +264,8 @@ struct orr_import {
 };
 
 /* orr_note.c */
-int orr_note_send(struct orr_device *odev, u32 port, const struct orr_note *note);
-bool orr_note_take(struct orr_device *odev, u32 *port, u32 *node, struct orr_note *note);
+int orr_note_send(struct orr_device *odev, u32 port, u32 node, const struct orr_note *note);
+bool orr_note_take(struct orr_device *odev, u32 *port, u32 *node, bool *passed, struct orr_note *note);
 
 /* orr_foreign.c */
 int orr_foreign_init(struct orr_device *odev);
@@ -248,15 +273,31 @@ void orr_foreign_fini(struct orr_device *odev);
 void orr_foreign_work(struct orr_device *odev);
 void orr_foreign_open(struct orr_device *odev);
 void orr_foreign_goodbye(struct orr_device *odev);
-int orr_foreign_find(struct orr_device *odev, u32 node, u32 *port);
-void orr_foreign_greet(struct orr_device *odev, u32 port);
-void orr_foreign_restart(struct orr_device *odev, unsigned long ports);
-u16 orr_foreign_epoch(const struct orr_foreign *foreign);
+int orr_foreign_find(struct orr_device *odev, u32 node, u32 *at);
+void orr_foreign_say(struct orr_device *odev, u32 at, const struct orr_note *note);
+void orr_foreign_greet(struct orr_device *odev, u32 at);
+void orr_foreign_restart(struct orr_device *odev, u64 deaf);
+
+/* Whether its link is up, and it has a driver that is not this one. */
+static inline bool orr_foreign_is_there(const struct orr_foreign *foreign)
+{
+	return foreign->behind ? foreign->how : foreign->uid;
+}
+
+/* orr_foreign_way.c */
+u16 orr_epoch_of(u16 before, u16 peer_before, u16 nonces);
+int orr_foreign_route(struct orr_device *odev, struct orr_foreign *foreign, u32 node);
+void orr_foreign_unroute(struct orr_device *odev, struct orr_foreign *foreign);
+int orr_foreign_hold(struct orr_device *odev, u32 port);
+bool orr_foreign_is_held(struct orr_device *odev, const struct orr_foreign *foreign);
+void orr_foreign_open_ports(struct orr_device *odev);
+u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 *port);
+int orr_foreign_query(struct orr_device *odev, struct drm_orr_query_way *args);
 
 /* orr_fabric.c: the side that has the memory */
 struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag);
-void orr_fabric_note(struct orr_device *odev, u32 port, const struct orr_note *note);
-void orr_fabric_end_port(struct orr_device *odev, u32 port);
+void orr_fabric_note(struct orr_device *odev, u32 at, const struct orr_note *note);
+void orr_fabric_end(struct orr_device *odev, u32 at);
 void orr_fabric_tell(struct orr_device *odev);
 void orr_fabric_close_sems(struct orr_device *odev);
 void orr_fabric_close(struct orr_file *file);
@@ -264,13 +305,14 @@ bool orr_telling_due(struct orr_telling *telling, unsigned int *left);
 bool orr_telling_is_over(const struct orr_telling *telling);
 
 /* orr_import.c: the side that writes */
-void orr_import_answer(struct orr_device *odev, u32 port, const struct orr_note *note);
-void orr_import_revoked(struct orr_device *odev, u32 port, u32 tag);
-void orr_import_told(struct orr_device *odev, u32 port, u32 tag);
-void orr_import_end_port(struct orr_device *odev, u32 port);
-bool orr_import_is_cut(struct orr_device *odev, u32 port);
+void orr_import_answer(struct orr_device *odev, u32 at, const struct orr_note *note);
+void orr_import_revoked(struct orr_device *odev, u32 at, u32 tag);
+void orr_import_told(struct orr_device *odev, u32 at, u32 tag);
+void orr_import_end_all(struct orr_device *odev, u32 at);
+bool orr_import_is_cut(struct orr_device *odev, u32 at);
+bool orr_import_names(struct orr_device *odev, u32 at);
 void orr_import_cut_work(struct work_struct *work);
-bool orr_import_tell(struct orr_device *odev, unsigned int left[], unsigned long *deaf);
+bool orr_import_tell(struct orr_device *odev, unsigned int left[], u64 *deaf);
 void orr_import_forget(struct orr_device *odev, struct orr_import *import);
 
 #endif /* _ORR_FOREIGN_H_ */

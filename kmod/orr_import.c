@@ -22,8 +22,8 @@
 /* How long a mapping that is being taken away is waited for. */
 #define ORR_HAUNTED_TRIES 250u
 #define ORR_HAUNTED_PERIOD_MS 20u
-/* Imports that have ended and have not been answered, at which no more are made by a port. */
-#define ORR_UNTOLD_OF_PORT 4096u
+/* Imports that have ended and have not been answered, at which no more are made of one card. */
+#define ORR_UNTOLD_OF_CARD 4096u
 
 static_assert(sizeof(struct drm_orr_fabric_import) == 48);
 
@@ -35,8 +35,8 @@ struct orr_asked {
 	struct list_head link;
 	/** @done: there is one */
 	struct completion done;
-	/** @port: by which it comes */
-	u32 port;
+	/** @at: from whom it comes */
+	u32 at;
 	/** @tag: of the mapping */
 	u32 tag;
 	/** @status: 0 or a negative error */
@@ -50,16 +50,16 @@ struct orr_asked {
 /**
  * orr_import_answer - ORR_NOTE_MAP_BACK has come
  * @odev: the card
- * @port: by which
+ * @at: from whom, in orr_fabric.foreign
  * @note: it
  */
-void orr_import_answer(struct orr_device *odev, u32 port, const struct orr_note *note)
+void orr_import_answer(struct orr_device *odev, u32 at, const struct orr_note *note)
 {
 	struct orr_asked *asked;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(asked, &odev->fabric.asked, link) {
-		if (asked->port != port || asked->tag != le32_to_cpu(note->tag) ||
+		if (asked->at != at || asked->tag != le32_to_cpu(note->tag) ||
 		    completion_done(&asked->done))
 			continue;
 		asked->status = (int)le32_to_cpu(note->status);
@@ -68,21 +68,21 @@ void orr_import_answer(struct orr_device *odev, u32 port, const struct orr_note 
 	}
 }
 
-static void orr_import_say_cut(struct orr_device *odev, u32 port, u32 tag)
+static void orr_import_say_cut(struct orr_device *odev, u32 at, u32 tag)
 {
 	struct orr_note note = orr_fabric_say(ORR_NOTE_REVOKED_BACK, tag);
 
 	/* Without room for it he says it again. */
-	orr_note_send(odev, port, &note);
+	orr_foreign_say(odev, at, &note);
 }
 
 /**
  * orr_import_revoked - ORR_NOTE_REVOKED has come, perhaps again
  * @odev: the card
- * @port: by which
+ * @at: from whom, in orr_fabric.foreign
  * @tag: what is not shared any more
  */
-void orr_import_revoked(struct orr_device *odev, u32 port, u32 tag)
+void orr_import_revoked(struct orr_device *odev, u32 at, u32 tag)
 {
 	struct orr_import *import;
 	struct orr_asked *asked;
@@ -90,15 +90,15 @@ void orr_import_revoked(struct orr_device *odev, u32 port, u32 tag)
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(asked, &odev->fabric.asked, link)
-		if (asked->port == port && asked->tag == tag)
+		if (asked->at == at && asked->tag == tag)
 			asked->ended = true;
 	list_for_each_entry(import, &odev->fabric.imports, link)
-		if (import->port == port && import->tag == tag) {
+		if (import->at == at && import->tag == tag) {
 			WRITE_ONCE(import->dead, true);
 			cut &= import->cut;
 		}
 	if (cut)
-		orr_import_say_cut(odev, port, tag);
+		orr_import_say_cut(odev, at, tag);
 	else
 		queue_work(system_long_wq, &odev->fabric.cut_work);
 }
@@ -106,19 +106,49 @@ void orr_import_revoked(struct orr_device *odev, u32 port, u32 tag)
 /**
  * orr_import_is_cut - does nothing lead to what was shared in an older session?
  * @odev: the card
- * @port: of the link
+ * @at: with whom, in orr_fabric.foreign
  *
  * Return: whether; if not, the other end is greeted once it is.
  */
-bool orr_import_is_cut(struct orr_device *odev, u32 port)
+bool orr_import_is_cut(struct orr_device *odev, u32 at)
 {
 	const struct orr_import *import;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(import, &odev->fabric.imports, link)
-		if (import->port == port && import->dead && !import->cut)
+		if (import->at == at && import->dead && !import->cut)
 			return false;
 	return true;
+}
+
+static bool orr_imports_name(const struct list_head *imports, u32 at)
+{
+	const struct orr_import *import;
+
+	list_for_each_entry(import, imports, link)
+		if (import->at == at)
+			return true;
+	return false;
+}
+
+/**
+ * orr_import_names - is there something that was shared by a card, or is asked of it?
+ * @odev: the card
+ * @at: that card, in orr_fabric.foreign
+ *
+ * Return: whether.
+ */
+bool orr_import_names(struct orr_device *odev, u32 at)
+{
+	const struct orr_asked *asked;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	list_for_each_entry(asked, &odev->fabric.asked, link)
+		if (asked->at == at)
+			return true;
+	guard(spinlock)(&odev->fabric.ended_lock);
+	return orr_imports_name(&odev->fabric.imports, at) ||
+	       orr_imports_name(&odev->fabric.ended, at) || orr_imports_name(&odev->fabric.untold, at);
 }
 
 /**
@@ -132,8 +162,8 @@ void orr_import_cut_work(struct work_struct *work)
 	struct orr_fabric *fabric = container_of(work, struct orr_fabric, cut_work);
 	struct orr_device *odev = container_of(fabric, struct orr_device, fabric);
 	struct orr_import *import;
-	unsigned long ports = 0;
-	u32 port;
+	u64 cut = 0;
+	u32 at;
 
 	scoped_guard(mutex, &fabric->lock)
 		list_for_each_entry(import, &fabric->imports, link)
@@ -147,59 +177,60 @@ void orr_import_cut_work(struct work_struct *work)
 			continue;
 		import->cutting = false;
 		import->cut = true;
-		ports |= BIT(import->port);
-		if (fabric->foreign[import->port].session)
-			orr_import_say_cut(odev, import->port, import->tag);
+		cut |= BIT_ULL(import->at);
+		if (fabric->foreign[import->at].session)
+			orr_import_say_cut(odev, import->at, import->tag);
 	}
 	if (!fabric->open)
 		return;
-	for_each_set_bit(port, &ports, odev->info.link_ports)
-		if (fabric->foreign[port].uid && !fabric->foreign[port].session)
-			orr_foreign_greet(odev, port);
+	for (at = 0; at < ORR_FOREIGN_MAX; at++)
+		if (cut & BIT_ULL(at) && orr_foreign_is_there(&fabric->foreign[at]) &&
+		    !fabric->foreign[at].session)
+			orr_foreign_greet(odev, at);
 }
 
 static void orr_import_free(struct orr_device *odev, struct orr_import *import)
 {
 	list_del(&import->link);
-	odev->fabric.foreign[import->port].untold--;
+	odev->fabric.foreign[import->at].untold--;
 	kfree(import);
 }
 
 /**
  * orr_import_told - he who has lent it knows that it is not used any more
  * @odev: the card
- * @port: by which he said so
+ * @at: who said so, in orr_fabric.foreign
  * @tag: what
  */
-void orr_import_told(struct orr_device *odev, u32 port, u32 tag)
+void orr_import_told(struct orr_device *odev, u32 at, u32 tag)
 {
 	struct orr_import *import, *next;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry_safe(import, next, &odev->fabric.untold, link)
-		if (import->port == port && import->tag == tag)
+		if (import->at == at && import->tag == tag)
 			orr_import_free(odev, import);
 }
 
 /**
- * orr_import_end_port - a session ends
+ * orr_import_end_all - a session ends
  * @odev: the card
- * @port: of the link
+ * @at: with whom, in orr_fabric.foreign
  */
-void orr_import_end_port(struct orr_device *odev, u32 port)
+void orr_import_end_all(struct orr_device *odev, u32 at)
 {
 	struct orr_import *import;
 	struct orr_asked *asked;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(import, &odev->fabric.imports, link)
-		if (import->port == port)
+		if (import->at == at)
 			WRITE_ONCE(import->dead, true);
 	list_for_each_entry(import, &odev->fabric.untold, link)
-		if (import->port == port)
+		if (import->at == at)
 			import->dead = true;
 	list_for_each_entry(asked, &odev->fabric.asked, link) {
-		if (asked->port != port)
+		if (asked->at != at)
 			continue;
 		asked->ended = true;
 		if (completion_done(&asked->done))
@@ -213,12 +244,12 @@ void orr_import_end_port(struct orr_device *odev, u32 port)
 /**
  * orr_import_tell - tell those who have lent what is not used any more
  * @odev: the card
- * @left: how many notes there may be by each port
- * @deaf: gets the ports by which nobody answers
+ * @left: how many notes each of orr_fabric.foreign may get
+ * @deaf: gets those who do not answer, a bit each
  *
  * Return: whether there is something to be told again.
  */
-bool orr_import_tell(struct orr_device *odev, unsigned int left[], unsigned long *deaf)
+bool orr_import_tell(struct orr_device *odev, unsigned int left[], u64 *deaf)
 {
 	struct orr_fabric *fabric = &odev->fabric;
 	struct orr_import *import, *next;
@@ -228,7 +259,7 @@ bool orr_import_tell(struct orr_device *odev, unsigned int left[], unsigned long
 	scoped_guard(spinlock, &fabric->ended_lock)
 		list_splice_init(&fabric->ended, &ended);
 	list_for_each_entry(import, &ended, link)
-		fabric->foreign[import->port].untold++;
+		fabric->foreign[import->at].untold++;
 	list_splice_tail(&ended, &fabric->untold);
 	list_for_each_entry_safe(import, next, &fabric->untold, link) {
 		struct orr_note note = orr_fabric_say(ORR_NOTE_UNMAP, import->tag);
@@ -236,13 +267,13 @@ bool orr_import_tell(struct orr_device *odev, unsigned int left[], unsigned long
 		if (!import->used)
 			note.status = cpu_to_le32(ORR_UNMAP_UNUSED);
 		if (orr_telling_is_over(&import->telling))
-			*deaf |= BIT(import->port);
-		if (import->dead || !fabric->foreign[import->port].session) {
+			*deaf |= BIT_ULL(import->at);
+		if (import->dead || !fabric->foreign[import->at].session) {
 			orr_import_free(odev, import);
-		} else if (orr_telling_due(&import->telling, &left[import->port])) {
+		} else if (orr_telling_due(&import->telling, &left[import->at])) {
 			/* Behind those that wait for their turn. */
 			list_move_tail(&import->link, &fabric->untold);
-			orr_note_send(odev, import->port, &note);
+			orr_foreign_say(odev, import->at, &note);
 		}
 	}
 	return !list_empty(&fabric->untold);
@@ -279,15 +310,15 @@ static int orr_import_ask(struct orr_device *odev, struct orr_asked *asked,
 	note.size = cpu_to_le64(args->size);
 	memcpy(note.secret, args->secret, sizeof(note.secret));
 	scoped_guard(mutex, &odev->fabric.lock) {
-		const struct orr_foreign *foreign = &odev->fabric.foreign[asked->port];
+		const struct orr_foreign *foreign = &odev->fabric.foreign[asked->at];
 
 		if (!foreign->session || foreign->node != args->node)
 			return -ENOTCONN;
-		note.epoch = cpu_to_le16(orr_foreign_epoch(foreign));
+		note.epoch = cpu_to_le16(foreign->epoch);
 		asked->ended = false;
 		reinit_completion(&asked->done);
 	}
-	orr_note_send(odev, asked->port, &note);
+	orr_foreign_say(odev, asked->at, &note);
 	left = wait_for_completion_interruptible_timeout(&asked->done, ORR_MAP_PERIOD);
 	if (left < 0)
 		return -ERESTARTSYS;
@@ -315,7 +346,7 @@ static int orr_import_ask_all(struct orr_device *odev, struct orr_asked *asked,
 		if (ret != -ESTALE)
 			continue;
 		scoped_guard(mutex, &odev->fabric.lock)
-			orr_foreign_greet(odev, asked->port);
+			orr_foreign_greet(odev, asked->at);
 	}
 	/* Another driver's numbers go to a process as they are only if they make sense here. */
 	if (ret > 0 || ret < -MAX_ERRNO)
@@ -331,7 +362,7 @@ static int orr_import_ask_all(struct orr_device *odev, struct orr_asked *asked,
 static struct orr_bo *orr_import_bo(struct orr_device *odev, struct orr_import *import,
 				    const struct orr_asked *asked)
 {
-	const struct orr_foreign *foreign = &odev->fabric.foreign[import->port];
+	const struct orr_foreign *foreign = &odev->fabric.foreign[import->at];
 	struct orr_bo *bo = orr_bo_alloc(odev, ORR_BO_KIND_FOREIGN);
 
 	if (!bo)
@@ -353,7 +384,7 @@ static struct orr_bo *orr_import_bo(struct orr_device *odev, struct orr_import *
  * @data: arguments
  * @drm_file: the file
  *
- * Return: 0, -EXDEV if no link leads to that card, -EACCES: it does not know the handle, -ETIMEDOUT: its
+ * Return: 0, -EXDEV if neither a link nor a switch leads to that card, -EACCES: it does not know the handle, -ETIMEDOUT: its
  * driver does not answer, -ENOTCONN: it has gone, -ESTALE, -EPROTO, -ENOSPC and -EDQUOT: it has no grants
  * left, or the handle was imported too often, -EBUSY: an older mapping of it has not been taken away for
  * seconds, or too many imports that have ended have not been answered, -EOWNERDEAD: a semaphore that is
@@ -371,7 +402,7 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	if (args->flags || args->pad || !args->size || !PAGE_ALIGNED(args->size) || args->size > ORR_VA_END ||
 	    !args->node || args->node >= ORR_NODES || orr_node_is_own(args->node))
 		return -EINVAL;
-	ret = orr_foreign_find(odev, args->node, &asked.port);
+	ret = orr_foreign_find(odev, args->node, &asked.at);
 	if (ret)
 		return ret;
 	import = kzalloc(sizeof(*import), GFP_KERNEL_ACCOUNT);
@@ -379,7 +410,7 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 		return -ENOMEM;
 	init_completion(&asked.done);
 	scoped_guard(mutex, &odev->fabric.lock) {
-		if (odev->fabric.foreign[asked.port].untold >= ORR_UNTOLD_OF_PORT) {
+		if (odev->fabric.foreign[asked.at].untold >= ORR_UNTOLD_OF_CARD) {
 			kfree(import);
 			return -EBUSY;
 		}
@@ -387,7 +418,7 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 		list_add(&asked.link, &odev->fabric.asked);
 	}
 	ret = orr_import_ask_all(odev, &asked, args);
-	*import = (struct orr_import){ .port = asked.port, .node = args->node, .base = asked.base,
+	*import = (struct orr_import){ .at = asked.at, .node = args->node, .base = asked.base,
 				       .size = args->size, .tag = asked.tag };
 	if (ret == -EACCES)
 		dev_warn_ratelimited(odev->drm.dev,

@@ -400,8 +400,8 @@ static int orr_query_way_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	u32 port = 0;
 	int ret;
 
-	if (args->pad)
-		return -EINVAL;
+	if (args->node)
+		return orr_foreign_query(odev, args);
 	ret = orr_way_query(odev, args->peer_uid, &way, &port);
 	if (ret)
 		return ret;

@@ -182,7 +182,7 @@ static ssize_t reset_store(struct kobject *kobj, struct kobj_attribute *attr, co
 static struct kobj_attribute orr_link_reset_attr = __ATTR(reset, 0200, NULL, reset_store);
 static struct kobj_attribute orr_link_state = __ATTR_RO(state);
 static struct kobj_attribute orr_link_peer = __ATTR_RO(peer);
-/* Handles with a wrong secret with which the card at the other end came. */
+/* Handles with a wrong secret with which cards of other machines came by that port. */
 static ssize_t forged_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	struct orr_device *odev = orr_link_device(kobj);
@@ -190,18 +190,25 @@ static ssize_t forged_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 	int ret;
 
 	ret = kstrtou32(kobject_name(kobj), 10, &port);
-	return ret ?: sysfs_emit(buf, "%u\n", READ_ONCE(odev->fabric.foreign[port].forged));
+	return ret ?: sysfs_emit(buf, "%u\n", READ_ONCE(odev->fabric.forged[port]));
 }
 
-/* The number of a card of another machine whose driver has answered; 0: of none. */
+/* The number of a card of another machine whose driver has answered, by a switch maybe several; 0: of none. */
 static ssize_t foreign_node_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	struct orr_device *odev = orr_link_device(kobj);
-	u32 port;
-	int ret;
+	int ret, length = 0;
+	u32 port, at;
 
 	ret = kstrtou32(kobject_name(kobj), 10, &port);
-	return ret ?: sysfs_emit(buf, "%u\n", READ_ONCE(odev->fabric.foreign[port].node));
+	if (ret)
+		return ret;
+	guard(mutex)(&odev->fabric.lock);
+	for (at = 0; at < ORR_FOREIGN_MAX; at++)
+		if (odev->fabric.foreign[at].session && odev->fabric.foreign[at].port == port)
+			length += sysfs_emit_at(buf, length, "%s%u", length ? " " : "",
+						odev->fabric.foreign[at].node);
+	return length + sysfs_emit_at(buf, length, length ? "\n" : "0\n");
 }
 
 static struct kobj_attribute orr_link_forged = __ATTR_RO(forged);

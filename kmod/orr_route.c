@@ -47,6 +47,8 @@
 DEFINE_MUTEX(orr_routes_lock);
 static u32 orr_last_version;
 static u16 orr_last_epoch;
+/* Whether what is left of an older epoch may have an effect. */
+static bool orr_some_gap;
 static atomic_t orr_update_wanted = ATOMIC_INIT(0);
 /* Whether a pair is stuck; written under the lock. */
 static bool orr_some_stuck;
@@ -176,9 +178,12 @@ static int orr_forward_port(struct orr_device *odev, u32 port)
 		return -EBUSY;
 	if (used->refused && time_before(jiffies, used->refused_jiffies + ORR_FORWARD_AGAIN))
 		return -ETIMEDOUT;
-	ret = orr_enter(odev, &idx);
-	if (ret)
+	/* Cards of other machines that this one sends to by that port do not get what follows a loss. */
+	ret = orr_foreign_hold(odev, port) ?: orr_enter(odev, &idx);
+	if (ret) {
+		orr_map.card[at].stands |= ret == -EBUSY;
 		return ret;
+	}
 	orr_write32(odev, control, ORR_LINK_FORWARD);
 	ret = orr_await(odev, control, ORR_LINK_FORWARD, ORR_FORWARD_TIMEOUT_US, 0);
 	orr_exit(odev, idx);
@@ -431,6 +436,7 @@ static void orr_pairs_begin_anew(struct list_head *changed, bool lost)
 		pair->stuck |= orr_pair_write(pair, ORR_ROUTE_HOLD, &took) == -EBUSY;
 		gap |= !took;
 	}
+	orr_some_gap = gap;
 	if (lost)
 		orr_signaller_ways_changed();
 	for (at = 0; lost && at < orr_map.count; at++)
@@ -518,6 +524,22 @@ bool orr_routes_stuck(void)
 bool orr_routes_due(void)
 {
 	return atomic_read(&orr_update_wanted) || (orr_routes_stuck() && !orr_peer_any_held());
+}
+
+/**
+ * orr_routes_forward - have a port pass on what is for cards of other machines behind a switch
+ * @odev: the card
+ * @port: to the switch
+ *
+ * Ways of this driver's own cards that go by that port, and may have lost something, begin anew before that.
+ *
+ * Return: 0, -EBUSY: it is to be tried again, -ENODEV, -ETIMEDOUT: the card does not do it.
+ */
+int orr_routes_forward(struct orr_device *odev, u32 port)
+{
+	guard(mutex)(&orr_routes_lock);
+	orr_routes_make();
+	return orr_some_gap || orr_routes_stuck() ? -EBUSY : orr_forward_port(odev, port);
 }
 
 static int orr_peer_join_locked(struct orr_device *odev, struct orr_device *owner)

@@ -90,6 +90,7 @@ bool orr_way_stands(u32 node, u32 other, u32 version);
 u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up);
 void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain);
 void orr_way_drain_all(struct orr_device *owner);
+bool orr_port_drain(struct orr_device *odev, u32 port, u32 how);
 
 /* orr_map_make.c */
 extern struct orr_map orr_map;
@@ -105,6 +106,7 @@ void orr_routes_update(void);
 bool orr_routes_due(void);
 bool orr_routes_stuck(void);
 void orr_routes_want(void);
+int orr_routes_forward(struct orr_device *odev, u32 port);
 int orr_way_query(struct orr_device *odev, u64 uid, struct orr_way *way, u32 *port);
 
 #endif /* _ORR_ROUTE_H_ */

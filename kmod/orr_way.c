@@ -230,8 +230,15 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up)
 	return way.version;
 }
 
-/* @how: 1, ORR_LINK_DRAIN_FORCED. Return: whether all that came by a port has gone. */
-static bool orr_port_drain(struct orr_device *odev, u32 port, u32 how)
+/**
+ * orr_port_drain - have all pass on that came by a port, or at a switch all that is on its way
+ * @odev: the card
+ * @port: the port
+ * @how: 1, ORR_LINK_DRAIN_FORCED
+ *
+ * Return: whether it has.
+ */
+bool orr_port_drain(struct orr_device *odev, u32 port, u32 how)
 {
 	u32 link = ORR_R_LINK(port);
 	int idx, ret;

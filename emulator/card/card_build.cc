@@ -166,11 +166,11 @@ std::expected<void, std::string> Card::build() {
             const unsigned onward = peers_.port_of(node);
             return onward < links_.size() ? links_[onward].get() : nullptr;
         };
-        hooks.noted = [this, port](std::uint32_t node, std::span<const std::byte> data) {
+        hooks.noted = [this, port](std::uint32_t node, bool passed, std::span<const std::byte> data) {
             // Who has a route comes by that.
             if (peers_.knows(node) && peers_.port_of(node) != port)
                 counters_.add(ORR_CTR_LINK_DENIED);
-            else if (notes_.put(port << ORR_NOTE_PORT_SHIFT | node, data))
+            else if (notes_.put(port << ORR_NOTE_PORT_SHIFT | node | (passed ? ORR_NOTE_PASSED : 0), data))
                 raise(ORR_IRQ_LINK);
         };
         hooks.drained = [this](std::uint32_t drained, std::uint32_t drains) {

@@ -80,8 +80,9 @@ void Card::carry_out(const Command& command) {
             break;
         case Command::Kind::kNote: {
             LinkPort* link = links_[command.number].get();
-            const std::uint32_t fault =
-                link != nullptr ? link->note(std::as_bytes(std::span(command.note))) : ORR_FAULT_PEER_DOWN;
+            const std::uint32_t fault = link != nullptr ? link->note(static_cast<std::uint32_t>(command.a),
+                                                                     std::as_bytes(std::span(command.note)))
+                                                        : ORR_FAULT_PEER_DOWN;
             file_.note_fault.store(fault, std::memory_order_relaxed);
             file_.notes_sent.fetch_add(1, std::memory_order_release);
             break;

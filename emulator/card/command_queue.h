@@ -25,7 +25,7 @@ struct Command {
         kDrain,       // number: port
         kLinkReset,   // number: port
         kGrant,       // number: port | node << 16, a: base, b: size, c: command word | rights, d: key
-        kNote,        // number: port, note
+        kNote,        // number: port, a: node, note
         kBarrier,     // number: command word, a: member, b: release, c: word, d: key
         kMulticast,   // number: of the multicast, a: node, b: base
         kSnapshot,    // a: bus address | tag

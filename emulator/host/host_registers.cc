@@ -633,8 +633,12 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
     RegisterFile& file = card_.registers();
     switch (offset) {
         case ORR_R_NOTE_SEND:
-            if (value >= card_.sku().link_ports) return false;
-            card_.post({.kind = Command::Kind::kNote, .number = value, .note = note_});
+            if ((value & 0xffff) >= card_.sku().link_ports || value >> ORR_NOTE_NODE_SHIFT >= ORR_NODES)
+                return false;
+            card_.post({.kind = Command::Kind::kNote,
+                        .number = value & 0xffff,
+                        .a = value >> ORR_NOTE_NODE_SHIFT,
+                        .note = note_});
             return true;
         case ORR_R_BARRIER_MEMBER:
             barrier_.member = value;

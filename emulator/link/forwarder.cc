@@ -150,7 +150,7 @@ void Forwarder::count_arrival(const Message& message) {
 }
 
 void Forwarder::count_loss(const Message& message, Status status) {
-    if (hooks_.lost && hooks_.comes_here(message.source)) hooks_.lost(message);
+    if (message.op != kOpNote && hooks_.lost && hooks_.comes_here(message.source)) hooks_.lost(message);
     refuse(message, status);
 }
 
@@ -167,10 +167,11 @@ bool Forwarder::waits_for(const Message& message, const LinkPort* onward) const 
 
 Passed Forwarder::give(const Message& message, LinkPort* onward) {
     // Never back to where it came from.
-    if (!hooks_.comes_here(message.source) || message.op == kOpNote || onward == nullptr ||
-        message.hops >= kMostHops || hooks_.comes_here(message.destination) ||
-        (hooks_.may_pass && !hooks_.may_pass(message)))
+    if (!hooks_.comes_here(message.source) || onward == nullptr || message.hops >= kMostHops ||
+        hooks_.comes_here(message.destination))
         return {};
+    // Drivers ask again, so a note is of no epoch, and nothing of their pair is lost with it.
+    if (message.op != kOpNote && hooks_.may_pass && !hooks_.may_pass(message)) return {};
     return onward->pass({.message = message, .from = reader_.channel(), .by = due_});
 }
 

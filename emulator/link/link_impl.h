@@ -153,7 +153,7 @@ class LinkPort::Impl {
     LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data, ModelTime at);
     std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value);
     LinkTold tell(std::uint32_t node, const BarrierWord& word);
-    std::uint32_t note(std::span<const std::byte> data);
+    std::uint32_t note(std::uint32_t node, std::span<const std::byte> data);
     std::uint32_t member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base);
     std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data);
 

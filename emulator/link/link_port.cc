@@ -221,8 +221,8 @@ LinkSend LinkPort::write(std::uint32_t node, std::uint64_t offset, std::span<con
 std::uint32_t LinkPort::signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
     return impl_->signal(node, offset, value);
 }
-std::uint32_t LinkPort::note(std::span<const std::byte> data) {
-    return impl_->note(data);
+std::uint32_t LinkPort::note(std::uint32_t node, std::span<const std::byte> data) {
+    return impl_->note(node, data);
 }
 std::uint32_t LinkPort::member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base) {
     return impl_->member(multicast, node, base);

@@ -87,8 +87,9 @@ struct LinkHooks {
     // A word for this card's barrier unit, in order with all that its sender sent; the unit judges it. Empty:
     // there is none, and it is denied.
     std::function<link::Status(const link::Message&)> barrier;
-    // The neighbour, which says that it is that node, has a note for this card's driver. May be empty.
-    std::function<void(std::uint32_t node, std::span<const std::byte> data)> noted;
+    // That node, or who says that he is it, has a note for this card's driver; `passed`: by way of others.
+    // May be empty.
+    std::function<void(std::uint32_t node, bool passed, std::span<const std::byte> data)> noted;
     // Of a switch: whether the peer of that port has taken nothing there since this port was to be drained.
     // Empty: no.
     std::function<bool(const LinkPort* onward, unsigned lane)> is_stuck;
@@ -206,7 +207,7 @@ class LinkPort final : public PeerPort {
     void drain_peer(bool force = false);
 
     // ORR_R_NOTE_SEND: ORR_FAULT_*.
-    std::uint32_t note(std::span<const std::byte> data);
+    std::uint32_t note(std::uint32_t node, std::span<const std::byte> data);
 
     // Of a port to a switch: what is for the number `multicast` from here on goes to that node, too, with
     // `base` added to its offset, and in the epoch that this card has for it; node 0: to nobody any more.

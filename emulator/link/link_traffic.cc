@@ -328,10 +328,10 @@ LinkTold LinkPort::Impl::tell(std::uint32_t node, const BarrierWord& word) {
     return told;
 }
 
-std::uint32_t LinkPort::Impl::note(std::span<const std::byte> data) {
+std::uint32_t LinkPort::Impl::note(std::uint32_t node, std::span<const std::byte> data) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
     look_at_peer();
-    const std::uint32_t fault = transmitter_.note(events_.system_now(), data);
+    const std::uint32_t fault = transmitter_.note(events_.system_now(), node, data);
     check_transmitter();
     return fault;
 }

@@ -39,8 +39,8 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
                    give_answer(request, {.status = status, .data = data, .value = value});
                }},
           std::uint64_t{config_.gbps} * 125'000'000, counts_,
-          [this](std::uint32_t node, std::span<const std::byte> data) {
-              if (hooks_.noted) hooks_.noted(node, data);
+          [this](std::uint32_t node, bool passed, std::span<const std::byte> data) {
+              if (hooks_.noted) hooks_.noted(node, passed, data);
           },
           [this](const link::Message& message) {
               return hooks_.barrier ? hooks_.barrier(message) : link::kDenied;

@@ -69,7 +69,6 @@ const char* Reader::judge_op(const Message& message) const {
         case kOpNote:
             if (message.bytes != ORR_NOTE_BYTES || message.offset != 0 || message.value != 0)
                 return "a note has a field set that it has no use for";
-            if (message.hops != 0) return "a note is for another card";
             return nullptr;
         case kOpSignal:
             if (message.bytes != 0 || message.payload_at != 0) return "a signal has a payload";

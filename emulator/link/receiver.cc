@@ -143,7 +143,7 @@ void Receiver::take_note(const Message& message) {
     get_payload(near_.channel(), message.payload_at, reinterpret_cast<std::uint8_t*>(data.data()),
                 data.size());
     if (message.destination == node_)
-        noted_(message.source, data);
+        noted_(message.source, message.hops != 0, data);
     else
         counters_.add(ORR_CTR_LINK_DENIED);
 }

@@ -25,7 +25,7 @@ class Receiver {
 
     using Room = std::function<bool()>;
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
-    using Noted = std::function<void(std::uint32_t node, std::span<const std::byte> data)>;
+    using Noted = std::function<void(std::uint32_t node, bool passed, std::span<const std::byte> data)>;
     using Barrier = std::function<Status(const Message&)>;
     using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
     // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a

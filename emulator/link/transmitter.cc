@@ -329,14 +329,18 @@ void Transmitter::answer(ModelTime at, const Message& request, const Answer& ans
     put(to, message);
 }
 
-std::uint32_t Transmitter::note(ModelTime now, std::span<const std::byte> data) {
-    if (node_ == 0 || peer_node_ == 0 || peer_node_ >= ORR_NODES) return ORR_FAULT_NO_ROUTE;
-    Writer& to = lanes_.at(kNear);
-    flush(kNear);
+std::uint32_t Transmitter::note(ModelTime now, std::uint32_t node, std::span<const std::byte> data) {
+    if (node == 0 && !to_switch_)
+        node = static_cast<std::uint32_t>(std::min<std::uint64_t>(peer_node_, ORR_NODES));
+    if (node == 0 || node >= ORR_NODES || !has_way(node)) return ORR_FAULT_NO_ROUTE;
+    const Lane lane = lane_of(node);
+    Writer& to = lanes_.at(lane);
+    flush(lane);
     const bool room = to.pending().empty() && to.room(data.size());
     if (broken()) return ORR_FAULT_PEER_DOWN;
     if (!room) return ORR_FAULT_PEER_BUSY;
-    Message message = message_to(static_cast<std::uint32_t>(peer_node_), kOpNote, now, 0);
+    Message message = message_to(node, kOpNote, now, 0);
+    message.epoch = 0;
     message.bytes = static_cast<std::uint32_t>(data.size());
     to.add_payload(message, data.data());
     line_.send(message, now, data.size());

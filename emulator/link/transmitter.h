@@ -81,8 +81,8 @@ class Transmitter {
     };
     // Where there is room.
     void answer(ModelTime at, const Message& request, const Answer& answer);
-    // ORR_NOTE_BYTES for the neighbour's driver. Without room: ORR_FAULT_PEER_BUSY.
-    std::uint32_t note(ModelTime now, std::span<const std::byte> data);
+    // ORR_NOTE_BYTES for a node's driver, 0: the neighbour's. Without room: ORR_FAULT_PEER_BUSY.
+    std::uint32_t note(ModelTime now, std::uint32_t node, std::span<const std::byte> data);
     // One more member of a multicast of this card's, as kOpMember has it; waits for room as a store does, and
     // where too many wait: ORR_FAULT_PEER_BUSY.
     std::uint32_t member(ModelTime now, std::uint32_t multicast, std::uint64_t base, std::uint64_t who);

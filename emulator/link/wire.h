@@ -14,7 +14,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 13;
+inline constexpr std::uint32_t kVersion = 14;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -56,7 +56,7 @@ inline constexpr std::uint32_t kOpRead = 3;    // `bytes` from VRAM `offset` to 
                                                // no grant need allow, only the answer: all before it is done
 inline constexpr std::uint32_t kOpAtomic = 4;  // `function` on the word of `bytes` at VRAM `offset`
 inline constexpr std::uint32_t kOpNote =
-    16;  // ORR_NOTE_BYTES from the payload area to the neighbour's driver
+    16;  // ORR_NOTE_BYTES from the payload area to the driver of `destination`; of no epoch
 inline constexpr std::uint32_t kOpArrive = 6;  // at round `value` of the barrier in slot `offset`
 inline constexpr std::uint32_t kOpLeave =
     7;  // it has failed for the sender after round `compare`, with `value`

@@ -192,6 +192,26 @@ TEST(Forward, WithoutRoomItWaitsAndGoesOn) {
     EXPECT_FALSE(net[1].ports[1]->congested());
 }
 
+TEST(Forward, NotesGoToANodeWithoutARouteOfTheirSender) {
+    Net net(4, false);
+    ASSERT_TRUE(net.up());
+    EXPECT_EQ(net[0].note(4, 1, 1), ORR_FAULT_NO_ROUTE);  // nobody passes on
+    ASSERT_EQ(net[0].note(0, 1, 2), ORR_FAULT_NONE);
+    net.forward();
+    net[0].peers.set_route(4, 0);
+    net[3].peers.set_route(1, 0);
+    ASSERT_EQ(net[0].note(4, 1, 3), ORR_FAULT_NONE);
+    net.run();
+    EXPECT_EQ(net[1].notes, (std::vector<NetCard::Noted>{{0, 1, false, std::byte{2}}}));
+    EXPECT_EQ(net[3].notes, (std::vector<NetCard::Noted>{{0, 1, true, std::byte{3}}}));
+    // Who passes on has the routes, and takes nothing from beside.
+    net[1].peers.set_route(1, 0);
+    ASSERT_EQ(net[0].note(4, 1, 4), ORR_FAULT_NONE);
+    net.run();
+    EXPECT_EQ(net[3].notes.size(), 1u);
+    EXPECT_EQ(net[1].counters.get(ORR_CTR_LINK_DENIED), 1u);
+}
+
 TEST(Forward, NothingGoesWithoutLeaveOrRoute) {
     Net net(3, false);
     ASSERT_TRUE(net.up());

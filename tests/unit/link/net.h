@@ -54,6 +54,9 @@ struct NetCard {
             ++interrupts;
             barriers.ways_changed();
         };
+        hooks.noted = [this, port](std::uint32_t from, bool passed, std::span<const std::byte> data) {
+            notes.push_back({port, from, passed, data[0]});
+        };
         hooks.barrier = [this](const link::Message& message) { return barriers.take(message); };
         hooks.drained = [this](std::uint32_t, std::uint32_t drains) { drained += drains; };
         hooks.in_step = [this](std::uint64_t) { return static_cast<bool>(on_sent); };
@@ -97,6 +100,10 @@ struct NetCard {
         std::memcpy(&read, vram.at(offset, sizeof read), sizeof read);
         return read;
     }
+    std::uint32_t note(std::uint32_t to, std::uint32_t port, std::uint8_t first) {
+        const std::vector<std::byte> data(ORR_NOTE_BYTES, std::byte{first});
+        return ports.at(port)->note(to, data);
+    }
     std::uint8_t byte(std::uint64_t offset) { return *vram.at(offset, 1); }
 
     std::uint32_t node;
@@ -118,6 +125,13 @@ struct NetCard {
     bool stuck = false;  // its core takes no pokes
     std::vector<std::uint64_t> pokes;
     std::vector<ModelTime> arrivals;
+    struct Noted {
+        std::uint32_t port, from;
+        bool passed;
+        std::byte first;
+        bool operator==(const Noted&) const = default;
+    };
+    std::vector<Noted> notes;
     std::function<void(std::uint64_t offset, std::uint64_t bytes)> on_arrival;
     std::function<void(std::uint64_t peer, ModelTime arrival)> on_sent;  // set: it keeps step with all
     unsigned interrupts = 0, drained = 0;

@@ -278,6 +278,49 @@ TEST(Switch, ADrainBringsAllThatWasSent) {
     EXPECT_EQ(star[1].semaphore(kSem).time_ps, 4 * kLatency + 3 * kHop + on_wire(64));
 }
 
+// Drivers meet by notes before there are routes and epochs, and after losses.
+TEST(Switch, NotesGoToANodeAndAreOfNoEpoch) {
+    Star star;
+    star.make_tree(2, 2, 1);
+    ASSERT_TRUE(star.up());
+    for (auto& card : star.cards)
+        for (auto& other : star.cards)
+            card->peers.set_route(other->node, 0);
+    EXPECT_EQ(star[0].note(0, 0, 1), ORR_FAULT_NO_ROUTE);  // a switch has no driver
+    ASSERT_EQ(star[0].note(2, 0, 2), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].note(4, 0, 3), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].note(9, 0, 4), ORR_FAULT_NONE);  // nobody there: dropped on the way
+    star.run();
+    EXPECT_EQ(star[1].notes, (std::vector<NetCard::Noted>{{0, 1, true, std::byte{2}}}));
+    EXPECT_EQ(star[3].notes, (std::vector<NetCard::Noted>{{0, 1, true, std::byte{3}}}));
+    EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED), 1u);
+    // It neither ends an epoch nor begins one, and goes where nothing of an epoch goes any more.
+    star.routes(7);
+    for (auto& from : star.cards)
+        for (auto& to : star.cards)
+            if (from != to) from->ports[0]->set_grant(to->node, 0, from->vram.size(), to->node);
+    ASSERT_EQ(star[0].write(4, 0, 64, 1).bytes, 64u);
+    ASSERT_EQ(star[0].note(4, 0, 5), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].write(4, 0, 64, 2).bytes, 64u);
+    star.run();
+    EXPECT_EQ(star[3].byte(0), 2);
+    const std::uint32_t losses = star.reach(0, 4).losses;
+    star[3].ports[0]->unplug();
+    for (int i = 0; i < 100 && star.switches[1]->port(1)->up(); ++i) {
+        star.switches[1]->port(1)->service();
+        ::usleep(1000);
+    }
+    star.run();
+    ASSERT_EQ(star[0].note(4, 0, 6), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(star.sum(ORR_CTR_LINK_DROPPED), 2u);
+    EXPECT_FALSE(star.reach(0, 4).valid && star.reach(0, 4).losses == losses);
+    EXPECT_EQ(star[3].notes.size(), 2u);
+    // Not without the leave to have others pass on.
+    star[0].ports[0]->set_forward(false);
+    EXPECT_EQ(star[0].note(2, 0, 7), ORR_FAULT_NO_ROUTE);
+}
+
 TEST(Switch, TwoOfOneLevelAreNotJoined) {
     Star star;
     std::vector<LinkConfig> one, other;

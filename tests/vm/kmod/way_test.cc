@@ -65,7 +65,11 @@ TEST_F(Ways, AreTold) {
     nobody.peer_uid = 0x1234567812345678;
     EXPECT_EQ(call(signaller_->fd(), DRM_IOCTL_ORR_QUERY_WAY, &nobody), 0);
     EXPECT_EQ(nobody.links, 0u);
-    nobody.pad = 1;
+    nobody.node = 500;
+    EXPECT_EQ(call(signaller_->fd(), DRM_IOCTL_ORR_QUERY_WAY, &nobody), EINVAL) << "one or the other";
+    nobody.peer_uid = 0;
+    EXPECT_EQ(call(signaller_->fd(), DRM_IOCTL_ORR_QUERY_WAY, &nobody), EINVAL) << "this driver's number";
+    nobody.node = 1u << 31;
     EXPECT_EQ(call(signaller_->fd(), DRM_IOCTL_ORR_QUERY_WAY, &nobody), EINVAL);
 }
 

@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 10u
+#define ORR_HW_VERSION_MINOR 11u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -162,24 +162,28 @@
 #define ORR_BARRIER_LEAVING 3u /* cleared, and not all have been told yet */
 
 /*
- * --- notes: from the driver of the card at the other end of a link, and to it (2.2) ---
- * A note has ORR_NOTE_BYTES and goes to the neighbour at a port, whether there is a route or not, behind all that was
- * sent there before. The card hands on what came, says by which port and which number the sender has, and vouches for
- * nothing else: not by another port than that of the route to that number, if there is one. It keeps ORR_NOTE_SLOTS;
- * one that finds no room is dropped and counted, and who sent it has to ask again. ORR_IRQ_LINK tells of each.
+ * --- notes: from the driver of another card, and to it (2.2) ---
+ * A note has ORR_NOTE_BYTES and goes to the neighbour at a port, or (2.11) over switches and cards to a node that is
+ * reached by that port, which has to have ORR_LINK_FORWARD; whether there is a route here or not, behind all that was
+ * sent there before. It is of no epoch: it also goes on behind what was lost. The card hands on what came, says by which
+ * port and which number the sender has, and vouches for nothing else: not by another port than that of the route to that
+ * number, if there is one. It keeps ORR_NOTE_SLOTS; one that finds no room is dropped and counted, and who sent it has
+ * to ask again. ORR_IRQ_LINK tells of each.
  */
 #define ORR_R_NOTE_OUT 0x0400     /* RW, ORR_NOTE_BYTES: what to send */
-#define ORR_R_NOTE_SEND 0x0440    /* WO: port: sends it */
+#define ORR_R_NOTE_SEND 0x0440    /* WO: port | node << ORR_NOTE_NODE_SHIFT (0: the neighbour): sends it */
 #define ORR_R_NOTE_SENT 0x0444    /* RO: such writes done since reset */
 #define ORR_R_NOTE_FAULT 0x0448   /* RO: ORR_FAULT_* of the last: _PEER_DOWN, _PEER_BUSY (no room), _NO_ROUTE (no node) */
 #define ORR_R_NOTE_WAITING 0x044c /* RO: notes that have come and were not taken */
 #define ORR_R_NOTE_IN 0x0480      /* RO, ORR_NOTE_BYTES: the first of them */
-#define ORR_R_NOTE_FROM 0x04c0    /* RO: port << ORR_NOTE_PORT_SHIFT | node of its sender */
+#define ORR_R_NOTE_FROM 0x04c0    /* RO: port << ORR_NOTE_PORT_SHIFT | node of its sender, maybe ORR_NOTE_PASSED */
 #define ORR_R_NOTE_TAKE 0x04c4    /* WO: 1: takes it off */
 #define ORR_R_NOTE_DROPPED 0x04c8 /* RO: notes for which there was no room, since power-on */
 #define ORR_NOTE_BYTES 64u
 #define ORR_NOTE_SLOTS 16u
 #define ORR_NOTE_PORT_SHIFT 16u
+#define ORR_NOTE_NODE_SHIFT 16u
+#define ORR_NOTE_PASSED 0x8000u /* a switch or a card has passed it on */
 
 /*
  * --- multicasts: one write or signal to several nodes, copied by the switch at a port (2.5) ---

@@ -319,15 +319,18 @@ struct drm_orr_query_link {
 /*
  * How memory of another card is reached: over one link or several. What is under way when one of them goes
  * down may be lost; version is another one then, also if the way is there again. Since 1.5.
+ *
+ * With node (1.11), a number of a card of another machine as FABRIC_EXPORT there tells it: how that one would
+ * be reached, with version 0. One at the other end of a link only once its driver has greeted.
  */
 struct drm_orr_query_way {
-	__u64 peer_uid; /* in: the other card */
+	__u64 peer_uid; /* in: the other card; 0 with node */
 	__u32 links; /* out: 0: there is no way */
 	__u32 port; /* out: of this card, by which it begins */
 	__u32 gbps; /* out: of the slowest link */
 	__u32 latency_ns; /* out: one way, with what cards between take to pass on */
 	__u32 version; /* out: 0: nothing has been imported between the two cards yet */
-	__u32 pad; /* 0 */
+	__u32 node; /* in: 0, or of another machine's card; before 1.11: 0 */
 };
 
 struct drm_orr_wait_edge {
@@ -387,8 +390,9 @@ struct drm_orr_query_cycle {
 
 /*
  * Memory for cards of other machines (1.6; hardware 2.2). What comes out is a handle: whoever has it, on a
- * machine with a card at the other end of a link of this one, may write there, so it is to be given to those
- * only who are meant. Until FABRIC_REVOKE, or the end of the file.
+ * machine with a card at the other end of a link of this one, or (1.11, hardware 2.11) behind a switch that
+ * both reach, may write there, so it is to be given to those only who are meant. Until FABRIC_REVOKE, or the
+ * end of the file.
  *
  * ORR_FABRIC_SEMAPHORE: the memory begins with a struct orr_semaphore that who imports it may signal. When
  * the last of them has let go of it or cannot reach it any more, and with the last handle, the semaphore is
@@ -421,7 +425,10 @@ struct drm_orr_fabric_import {
 	__u32 pad; /* 0 */
 };
 
-/* 0: nobody can write there by that handle any more; what was sent before has been carried out. */
+/*
+ * 0: nobody can write there by that handle any more; what was sent before has been carried out, but for what
+ * had not come as far as the switches that the owner's own switch asks, over more than one.
+ */
 struct drm_orr_fabric_revoke {
 	__u64 object; /* of this file */
 	__u64 pad; /* 0 */

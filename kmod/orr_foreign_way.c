@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The way to a card of another machine: over one link, or over the switches behind one of this card's ports.
+ * Each driver sets its own card's route, and both agree about the epoch of the two.
+ *
+ * A port to a switch sends only with ORR_LINK_FORWARD, and loses that when it may have lost something.
+ * Whoever sets it again has all routes to other machines by that port put on hold before that: so nothing
+ * goes on behind a gap, and those sessions end.
+ */
+#include <drm/orrery_accel.h>
+
+#include "orr_bo.h"
+#include "orr_device.h"
+#include "orr_foreign.h"
+#include "orr_route.h"
+
+#define ORR_FOREIGN_ROUTE_US (2 * USEC_PER_SEC)
+
+/**
+ * orr_epoch_of - what both sides put into their routes
+ * @before: of this side's last session with the other; 0: it knows of none
+ * @peer_before: of the other's
+ * @nonces: what both have of this session alone
+ *
+ * By less than half of all ahead of both, so that switches know the newer.
+ *
+ * Return: the epoch, the same on both sides; not 0.
+ */
+u16 orr_epoch_of(u16 before, u16 peer_before, u16 nonces)
+{
+	s16 ahead = peer_before - before;
+	u16 last = before;
+
+	if (!before || (peer_before && (ahead > 0 || (ahead == S16_MIN && peer_before > before))))
+		last = peer_before;
+	if (!last)
+		last = nonces;
+	return last == U16_MAX ? 1 : last + 1;
+}
+
+static int orr_foreign_write(struct orr_device *odev, u32 node, u32 route)
+{
+	int idx, ret;
+
+	lockdep_assert_held(&odev->fabric.route_lock);
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	orr_write32(odev, ORR_R_ROUTE(node), route);
+	ret = orr_await(odev, ORR_R_ROUTE(node), route, ORR_FOREIGN_ROUTE_US, 0);
+	orr_exit(odev, idx);
+	return ret;
+}
+
+static u32 orr_foreign_value(const struct orr_foreign *foreign)
+{
+	return ORR_ROUTE_VALID | foreign->port | (u32)foreign->epoch << ORR_ROUTE_EPOCH_SHIFT;
+}
+
+/**
+ * orr_foreign_route - a session begins: the card gets a route
+ * @odev: the card
+ * @foreign: the other, with the session's epoch
+ * @node: its number
+ *
+ * Return: 0, -EBUSY: a debugger holds a card, -ENODEV, -ETIMEDOUT.
+ */
+int orr_foreign_route(struct orr_device *odev, struct orr_foreign *foreign, u32 node)
+{
+	int ret;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	guard(mutex)(&odev->fabric.route_lock);
+	ret = orr_foreign_write(odev, node, orr_foreign_value(foreign));
+	if (ret)
+		return ret;
+	foreign->node = node;
+	foreign->routed = true;
+	foreign->held = false;
+	return 0;
+}
+
+/**
+ * orr_foreign_unroute - it ends
+ * @odev: the card
+ * @foreign: the other
+ */
+void orr_foreign_unroute(struct orr_device *odev, struct orr_foreign *foreign)
+{
+	guard(mutex)(&odev->fabric.route_lock);
+	orr_foreign_write(odev, foreign->node, 0);
+	foreign->node = 0;
+	foreign->routed = false;
+	foreign->held = false;
+}
+
+/**
+ * orr_foreign_hold - nothing goes to cards of other machines behind the switch at a port any more
+ * @odev: the card
+ * @port: the port
+ *
+ * Until new sessions begin. The caller may hold orr_routes_lock.
+ *
+ * Return: 0, -EBUSY: a debugger holds a card, -ENODEV, -ETIMEDOUT.
+ */
+int orr_foreign_hold(struct orr_device *odev, u32 port)
+{
+	struct orr_foreign *foreign;
+	u32 at;
+	int ret;
+
+	guard(mutex)(&odev->fabric.route_lock);
+	for (at = ORR_LINK_MAX_PORTS; at < ORR_FOREIGN_MAX; at++) {
+		foreign = &odev->fabric.foreign[at];
+		if (!foreign->routed || foreign->held || foreign->port != port)
+			continue;
+		ret = orr_foreign_write(odev, foreign->node,
+					orr_foreign_value(foreign) | ORR_ROUTE_HOLD);
+		if (ret)
+			return ret;
+		foreign->held = true;
+	}
+	return 0;
+}
+
+/**
+ * orr_foreign_is_held - has that been done with a card?
+ * @odev: the card
+ * @foreign: the other
+ *
+ * Return: whether it has, since the session began.
+ */
+bool orr_foreign_is_held(struct orr_device *odev, const struct orr_foreign *foreign)
+{
+	guard(mutex)(&odev->fabric.route_lock);
+	return foreign->held;
+}
+
+static bool orr_foreign_wants_port(struct orr_device *odev, u32 port)
+{
+	u32 at;
+
+	guard(mutex)(&odev->fabric.lock);
+	for (at = ORR_LINK_MAX_PORTS; odev->fabric.open && at < ORR_FOREIGN_MAX; at++)
+		if (odev->fabric.foreign[at].behind && odev->fabric.foreign[at].port == port)
+			return true;
+	return false;
+}
+
+/**
+ * orr_foreign_open_ports - have ports to switches pass on that others are to be reached by
+ * @odev: the card; by its worker, without orr_fabric.lock
+ */
+void orr_foreign_open_ports(struct orr_device *odev)
+{
+	int ret;
+	u32 port;
+
+	for (port = 0; port < odev->info.link_ports; port++) {
+		struct orr_link_look *look = &odev->link_looks[port];
+
+		if (!orr_link_is_up(look) || look->control & ORR_LINK_FORWARD ||
+		    !orr_foreign_wants_port(odev, port))
+			continue;
+		ret = orr_routes_forward(odev, port);
+		if (!ret)
+			look->control |= ORR_LINK_FORWARD;
+		else if (ret != -ENODEV)
+			orr_health_link_kick(odev, false);
+	}
+}
+
+/**
+ * orr_foreign_reach - which of the switches at a card's ports reaches a node?
+ * @odev: the card
+ * @node: of another machine
+ * @port: filled in; ORR_LINK_MAX_PORTS: none
+ *
+ * Return: what that says of it, as ORR_R_REACH; 0: none does.
+ */
+u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 *port)
+{
+	struct orr_link_look look;
+	u32 p, how = 0;
+	int idx;
+
+	*port = ORR_LINK_MAX_PORTS;
+	if (!orr_has_far_notes(odev) || orr_enter(odev, &idx))
+		return 0;
+	for (p = 0; p < odev->info.link_ports && !how; p++) {
+		if (!orr_link_look(odev, p, &look))
+			break;
+		if (!orr_link_is_up(&look) || !orr_link_to_switch(odev, p))
+			continue;
+		how = orr_reach_look(odev, p, node);
+		if (how)
+			*port = p;
+	}
+	orr_exit(odev, idx);
+	return how;
+}
+
+/* A link of this card to another machine's. Return: its port, or ORR_LINK_MAX_PORTS. */
+static u32 orr_foreign_neighbour(struct orr_device *odev, u32 node)
+{
+	u32 port;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	for (port = 0; port < ORR_LINK_MAX_PORTS; port++)
+		if (odev->fabric.foreign[port].session && odev->fabric.foreign[port].node == node)
+			break;
+	return port;
+}
+
+/**
+ * orr_foreign_query - QUERY_WAY of a card of another machine
+ * @odev: the card that asks
+ * @args: filled in but for what was asked
+ *
+ * Return: 0, -EINVAL, -ENODEV, -ERESTARTSYS.
+ */
+int orr_foreign_query(struct orr_device *odev, struct drm_orr_query_way *args)
+{
+	u32 port, reach, link, how = 0;
+	int idx, ret;
+
+	if (args->peer_uid || args->node >= ORR_NODES || orr_node_is_own(args->node))
+		return -EINVAL;
+	*args = (struct drm_orr_query_way){ .node = args->node };
+	if (mutex_lock_interruptible(&odev->fabric.lock))
+		return -ERESTARTSYS;
+	port = orr_foreign_neighbour(odev, args->node);
+	mutex_unlock(&odev->fabric.lock);
+	if (port == ORR_LINK_MAX_PORTS)
+		how = orr_foreign_reach(odev, args->node, &port);
+	if (port == ORR_LINK_MAX_PORTS)
+		return orr_is_lost(odev) ? -ENODEV : 0;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	link = ORR_R_LINK(port);
+	args->links = 1;
+	args->port = port;
+	args->gbps = orr_link_gbps(odev, port);
+	args->latency_ns = orr_read32(odev, link + ORR_R_LINK_LATENCY_NS);
+	if (how) {
+		reach = ORR_R_REACH(port, args->node);
+		args->links += how >> ORR_REACH_LINKS_SHIFT & ORR_REACH_LINKS;
+		args->latency_ns += orr_read32(odev, reach + ORR_REACH_LATENCY_NS);
+		args->gbps = min(args->gbps,
+				 max(orr_read32(odev, reach + ORR_REACH_MBPS) / 1000, 1u));
+	}
+	orr_exit(odev, idx);
+	return 0;
+}
