@@ -30,6 +30,7 @@ struct TraceInfo {
     std::uint64_t vram_bytes = 0;
     std::uint64_t file_bytes = 0;
     bool crashed = false;  // the recorder died; what is here is good
+    bool resumed = false;  // it begins in the midst: the core ran already
 };
 
 // A firmware image that was booted in a recording.
@@ -45,7 +46,7 @@ struct TraceImage {
 struct TraceBlock {
     std::uint64_t offset = 0;  // of its header
     orr_otrace_block header{};
-    std::uint32_t image = 0;  // START, LOG: index in images() + 1; 0: none
+    std::uint32_t image = 0;  // START, RESUME, LOG: index in images() + 1; 0: none
 };
 
 // A block that tells of a log: PORT of the one that follows it, KEYFRAME of the one before it.
@@ -57,7 +58,8 @@ struct TraceBeside {
 // Thread safety: const members from any thread.
 class TraceReader {
   public:
-    // Reads and checks the whole file. An error is one line: file, offset, reason, and what to do.
+    // Reads and checks the whole file, which may be a flight recorder's memory too (flight.h). An error is
+    // one line: file, offset, reason, and what to do.
     static std::expected<TraceReader, std::string> open(const std::filesystem::path& file);
     // The same for bytes; `name` is for errors.
     static std::expected<TraceReader, std::string> parse(std::vector<std::uint8_t> bytes, std::string name);
@@ -106,7 +108,7 @@ class TraceReader {
     std::vector<TraceImage> images_;
     std::vector<TraceBeside> ports_, keyframes_;
     std::uint64_t last_step_ = 0, last_ps_ = 0;
-    std::uint32_t start_bytes_ = 0;  // of the first start; 0: there was none
+    std::uint32_t start_bytes_ = 0;  // of the first start, and what it holds; 0: there was none
 };
 
 }  // namespace orrery::emu

@@ -66,6 +66,10 @@ struct CardConfig {
     std::uint64_t record_keyframe_cost = RecordingInfo::kKeyframeCost;
     RecordWriter::Write record_write;     // for tests: in place of write(2) for the recording
     std::string program = "orrery-card";  // who records, for the recording's header
+    // Of a flight recorder, if there is no recording (RecordingInfo); 0: none. It is in memory of its own, or
+    // in a file that somebody else holds.
+    std::uint64_t flight_segment = 0;
+    std::filesystem::path flight_file;
     // Ports on the loopback interface for a debugger of the firmware, and of kernels; 0: any free one.
     std::optional<std::uint16_t> gdb, kernel_gdb;
     std::filesystem::path stepper;    // orrery-step, which tells a debugger what the recording says; or empty
@@ -125,6 +129,10 @@ class Card final : private SocEffects {
     bool take_arrivals();
     // The recording's file has all up to now.
     void store_recording();
+    // Where that is while the card lives; empty: nowhere.
+    std::filesystem::path recording() const {
+        return recorder_ != nullptr ? recorder_->file() : std::filesystem::path();
+    }
     // For what waits on the card's thread with the core stopped: takes what the host and peers want
     // meanwhile. false: the card is to stop.
     bool serve_host() {

@@ -6,20 +6,23 @@
 namespace orrery::emu {
 
 std::expected<void, std::string> Card::build_recorder() {
-    if (config_.record.empty()) return {};
-    auto made = Recorder::create(config_.record, {.program = config_.program,
-                                                  .sku_name = config_.sku.name,
-                                                  .sku_text = config_.sku.text,
-                                                  .uid = config_.uid,
-                                                  .seed = config_.faults ? config_.faults->seed : 0,
-                                                  .plan_text = config_.faults ? config_.faults->text : "",
-                                                  .cycle_ps = config_.sku.cycle_ps,
-                                                  .start_ps = events_.now(),
-                                                  .vram_bytes = vram_.size(),
-                                                  .hw_version = ORR_HW_VERSION,
-                                                  .symbols = std::move(config_.symbols),
-                                                  .write = config_.record_write,
-                                                  .keyframe_cost = config_.record_keyframe_cost});
+    const bool flight = config_.record.empty() && config_.flight_segment != 0;
+    if (config_.record.empty() && !flight) return {};
+    auto made = Recorder::create(flight ? config_.flight_file : config_.record,
+                                 {.program = config_.program,
+                                  .sku_name = config_.sku.name,
+                                  .sku_text = config_.sku.text,
+                                  .uid = config_.uid,
+                                  .seed = config_.faults ? config_.faults->seed : 0,
+                                  .plan_text = config_.faults ? config_.faults->text : "",
+                                  .cycle_ps = config_.sku.cycle_ps,
+                                  .start_ps = events_.now(),
+                                  .vram_bytes = vram_.size(),
+                                  .hw_version = ORR_HW_VERSION,
+                                  .symbols = std::move(config_.symbols),
+                                  .write = config_.record_write,
+                                  .flight_segment = flight ? config_.flight_segment : 0,
+                                  .keyframe_cost = config_.record_keyframe_cost});
     if (!made) return std::unexpected(made.error());
     recorder_ = *std::move(made);
     core_->record(recorder_.get());
@@ -53,7 +56,7 @@ bool Card::recording_waits() {
         return false;
     }
     if (waits != recording_waits_) {
-        errors_.note("recording to {}: {}", recorder_->file().string(),
+        errors_.note("recording to {}: {}", recorder_->name(),
                      waits ? "its disk does not keep up, and the card's model time waits for it"
                            : "the disk keeps up again");
         recording_waits_ = waits;

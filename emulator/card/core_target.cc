@@ -123,7 +123,7 @@ std::string CoreTarget::monitor(const std::string& command) {
     constexpr std::array<std::string_view, 4> kOfFirmware = {"why", "queues", "waits", "contexts"};
     if (std::ranges::find(kOfFirmware, command) != kOfFirmware.end()) {
         card_.store_recording();
-        return ask_stepper(card_.config().stepper, card_.config().record, command,
+        return ask_stepper(card_.config().stepper, card_.recording(), command,
                            [this] { return card_.serve_host(); });
     }
     if (command != "where") return "where | why | queues | waits | contexts\n";

@@ -15,6 +15,7 @@
 
 #include "emulator/api/checks.h"
 #include "emulator/api/size.h"
+#include "emulator/trace/flight.h"
 
 namespace orrery::emu {
 
@@ -23,6 +24,7 @@ namespace {
 // A card's number in its machine gives its uid, so that the same command line always makes the same card.
 constexpr std::uint64_t kUidBase = 0x4f520000;
 constexpr unsigned kMaxIndex = 65534;
+constexpr std::uint64_t kMostFlightMib = 4096;
 
 // Without a name those that the firmware's build left beside this program; empty if there are none. Whether
 // they are of the image that is booted is seen when it is.
@@ -59,6 +61,7 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     std::vector<std::string> links;
     std::vector<std::string> checks;
     std::uint64_t uid = 0;
+    std::uint64_t flight_mib = 0;
     const std::map<std::string, InterruptMode> modes{
         {"msix", InterruptMode::kMsix}, {"msi", InterruptMode::kMsi}, {"single", InterruptMode::kSingle}};
 
@@ -112,6 +115,18 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     app.add_option("--record", options.card.record,
                    "file to record the control core to, for orrery-step; replaced if it exists");
     app.add_option(
+           "--flight", flight_mib,
+           "MiB of a flight recorder, which keeps the last of what the control core did (0: none); not "
+           "with --record")
+        ->check(CLI::Validator(
+            [](std::string& text) -> std::string {
+                const auto mib = CLI::Range(kLeastFlight >> 20, kMostFlightMib)(text);
+                return text == "0" ? "" : mib;
+            },
+            fmt::format("0 or {} to {}", kLeastFlight >> 20, kMostFlightMib)));
+    app.add_option("--flight-file", options.card.flight_file,
+                   "file for it, which whoever holds it has also when the card dies; without it: memory");
+    app.add_option(
         "--symbols", symbols,
         "the firmware's symbols and sources for the recording; else those of this build, if they fit");
     app.add_option("--gdb", options.card.gdb,
@@ -137,7 +152,8 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     }
     for (const std::string& check : checks)
         options.card.check |= check == "race" ? kCheckRace : kCheckMemory;
-    if (!options.card.record.empty()) {
+    if (flight_mib != 0) options.card.flight_segment = flight_segment(flight_mib << 20);
+    if (!options.card.record.empty() || flight_mib != 0) {
         auto pack = load_symbols(symbols);
         if (!pack) return std::unexpected(pack.error());
         options.card.symbols = *std::move(pack);

@@ -5,6 +5,7 @@
 
 #include "emulator/trace/recorder.h"
 #include "emulator/trace/replayer_impl.h"
+#include "emulator/trace/start.h"
 
 namespace orrery::emu {
 
@@ -68,10 +69,10 @@ std::expected<void, std::string> Replayer::Impl::load_keyframes(const Progress& 
     std::optional<std::size_t> runs;  // the core does, before this block
     for (std::size_t i = 0; i < reader.blocks().size() && next != reader.keyframes().end(); ++i) {
         const TraceBlock& block = reader.blocks()[i];
-        if (block.header.kind == ORR_OTRACE_START) {
-            if (const auto head = core.load_start(i); !head)
-                return std::unexpected(reader.error_at(block.offset, head.error()));
-            started = block.header.last_step;
+        if (begins_core(block.header.kind)) {
+            const auto begun = core.load_start(i);
+            if (!begun) return std::unexpected(reader.error_at(block.offset, begun.error()));
+            started = block.header.last_step - begun->state.steps;
             runs = i + 1;
         }
         if (next->log != i) continue;

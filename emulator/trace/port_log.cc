@@ -1,6 +1,7 @@
 #include "emulator/trace/port_log.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "emulator/trace/log.h"
 #include "emulator/trace/port_words.h"
 #include "emulator/trace/replayer_impl.h"
+#include "emulator/trace/start.h"
 
 namespace orrery::emu {
 
@@ -53,7 +55,10 @@ class SpeechReader {
         Pace pace;
         const double all = static_cast<double>(reader_.info().file_bytes);
         for (std::size_t i = 0; i < reader_.blocks().size(); ++i) {
-            if (reader_.blocks()[i].header.kind == ORR_OTRACE_START) speech_.port.drop_partial();
+            if (begins_core(reader_.blocks()[i].header.kind)) {
+                const auto begun = begin_core(reader_.blocks()[i]);
+                if (!begun) return std::unexpected(begun.error());
+            }
             if (port == reader_.ports().end() || port->log != i) continue;
             const bool first = port == reader_.ports().begin();  // who has cancelled need not wait
             if ((first || pace.due()) && !progress(static_cast<double>(port->at.offset) / all))
@@ -86,6 +91,19 @@ class SpeechReader {
             speech_.port.word(of.first_step + word->step, of.first_ps + word->ps, word->value);
         }
         return head->notes == 0 ? Done{} : read_notes(log);
+    }
+
+    Done begin_core(const TraceBlock& at) {
+        std::uint32_t rest = 0;
+        if (at.header.kind == ORR_OTRACE_RESUME) {
+            const auto payload = reader_.payload(at, room_);
+            if (!payload) return std::unexpected(payload.error());
+            orr_otrace_resume resume{};
+            std::memcpy(&resume, payload->data(), sizeof resume);
+            rest = resume.port_words;
+        }
+        speech_.port.start(rest);
+        return {};
     }
 
     Done read_notes(const TraceBlock& log) {

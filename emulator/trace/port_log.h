@@ -20,6 +20,10 @@ class PortLog {
 
     // In the order of their stores. Step and time count for the header of a record only.
     void word(std::uint64_t step, std::uint64_t time_ps, std::uint64_t word) {
+        if (skipped_ != 0) {
+            --skipped_;
+            return;
+        }
         if (wanted_ == 0) {
             entries_.push_back({step, time_ps, words_.size()});
             wanted_ = ORR_OTRACE_PORT_WORDS(word);
@@ -28,7 +32,12 @@ class PortLog {
         }
         words_.push_back(word);
     }
-    bool header_next() const { return wanted_ == 0; }
+    bool header_next() const { return wanted_ == 0 && skipped_ == 0; }
+    // The core begins: a record that is not whole does not count, and neither do the next `rest` words.
+    void start(std::uint32_t rest) {
+        drop_partial();
+        skipped_ = rest;
+    }
     // The core stopped: what it was about to say does not count.
     void drop_partial();
     // Without the records behind a position.
@@ -45,7 +54,7 @@ class PortLog {
   private:
     std::vector<Entry> entries_;
     std::vector<std::uint64_t> words_;
-    std::uint32_t wanted_ = 0;
+    std::uint32_t wanted_ = 0, skipped_ = 0;
 };
 
 struct RecordedSpeech {

@@ -51,6 +51,8 @@ class PortWords {
         last_step_ = step;
         last_time_ = time;
     }
+    // Words that the record which was begun last has still to come.
+    std::uint32_t wanted() const { return wanted_; }
     // The core starts: the next word is a header.
     void cut() { wanted_ = 0; }
     // The payload: used() bytes of what is returned. `spare` takes the next words, after begin().

@@ -1,5 +1,7 @@
 #include "emulator/api/trace_reader.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -14,18 +16,28 @@
 #include <orrery/hw/boot.h>
 #include <orrery/hw/mmu.h>
 
+#include "emulator/api/flight.h"
+#include "emulator/base/unique_fd.h"
+#include "emulator/trace/start.h"
+
 namespace orrery::emu {
 
 namespace {
 
 constexpr const char* kAgain = "the file is damaged: record again, or take another copy";
 
+// Of a core that a recording finds running: centuries.
+constexpr std::uint64_t kMostResumedSteps = std::uint64_t{1} << 62;
 constexpr std::size_t kStartBytes = sizeof(orr_otrace_start) + ORR_ROM_SIZE;
 
 // A start of this size holds an SRAM of ours, or a smaller one of an older card's.
-bool fits_sram(std::size_t raw_bytes) {
-    const std::size_t sram = raw_bytes - kStartBytes;
-    return raw_bytes > kStartBytes && sram <= ORR_SRAM_SIZE && sram % ORR_PAGE_SIZE == 0;
+bool fits_sram(std::size_t start_bytes) {
+    const std::size_t sram = start_bytes - kStartBytes;
+    return start_bytes > kStartBytes && sram <= ORR_SRAM_SIZE && sram % ORR_PAGE_SIZE == 0;
+}
+std::size_t start_bytes(const orr_otrace_block& block) {
+    const std::size_t before = resume_bytes(block.kind);
+    return block.raw_bytes > before ? block.raw_bytes - before : 0;
 }
 
 template <class T>
@@ -67,6 +79,8 @@ const char* kind_name(std::uint32_t kind) {
             return "port";
         case ORR_OTRACE_KEYFRAME:
             return "keyframe";
+        case ORR_OTRACE_RESUME:
+            return "resume";
         default:
             return nullptr;
     }
@@ -83,6 +97,11 @@ std::expected<TraceReader, std::string> TraceReader::open(const std::filesystem:
     if (!std::filesystem::is_regular_file(file, error)) {
         return std::unexpected(
             fmt::format("{}: {}", file.string(), error ? error.message() : "this is no regular file"));
+    }
+    if (const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC)); is_flight_memory(fd.get())) {
+        auto kept = flight_recording(fd.get());
+        if (!kept) return std::unexpected(fmt::format("{}: {}", file.string(), kept.error()));
+        return parse(*std::move(kept), file.string());
     }
     std::ifstream in(file, std::ios::binary | std::ios::ate);
     const auto size = static_cast<std::int64_t>(in.tellg());
@@ -195,10 +214,14 @@ std::string TraceReader::check_block(const orr_otrace_block& block, std::uint64_
     }
     const std::uint64_t steps = block.last_step - block.first_step;
     switch (block.kind) {
+        case ORR_OTRACE_RESUME:
+            if (!blocks_.empty() && (blocks_.size() > 1 || blocks_.back().header.kind != ORR_OTRACE_IMAGE))
+                return "a core goes on where the recording does not begin";
+            [[fallthrough]];
         case ORR_OTRACE_START:
             if (steps != 1) return "a start takes one step, and this one does not";
-            if (!fits_sram(block.raw_bytes)) return "a start of another size than this card's memory";
-            if (start_bytes_ != 0 && block.raw_bytes != start_bytes_)
+            if (!fits_sram(start_bytes(block))) return "a start of another size than this card's memory";
+            if (start_bytes_ != 0 && start_bytes(block) != start_bytes_)
                 return "a start of another size than the first one's memory";
             break;
         case ORR_OTRACE_LOG:
@@ -273,11 +296,12 @@ std::expected<void, std::string> TraceReader::parse_blocks() {
             if (block.header.kind == ORR_OTRACE_IMAGE) {
                 if (!fits(block)) return refuse(kTooMuch);
                 if (const auto good = parse_image(block); !good) return std::unexpected(good.error());
-            } else if (block.header.kind == ORR_OTRACE_START) {
+            } else if (begins_core(block.header.kind)) {
                 const auto found = image_of(block);
                 if (!found) return std::unexpected(found.error());
                 image = *found;
-                start_bytes_ = block.header.raw_bytes;
+                start_bytes_ = static_cast<std::uint32_t>(start_bytes(block.header));
+                info_.resumed = info_.resumed || block.header.kind == ORR_OTRACE_RESUME;
             }
             block.image = image;
             blocks_.push_back(block);
@@ -352,8 +376,17 @@ std::expected<std::uint32_t, std::string> TraceReader::image_of(const TraceBlock
     std::vector<std::uint8_t> room;
     const auto bytes = payload(block, room);
     if (!bytes) return std::unexpected(bytes.error());
-    const auto start = read_as<orr_otrace_start>(bytes->data());
-    if (start.rom_bytes != ORR_ROM_SIZE || start.sram_bytes != bytes->size() - kStartBytes ||
+    const std::size_t before = resume_bytes(block.header.kind);
+    if (before != 0) {
+        const auto resume = read_as<orr_otrace_resume>(bytes->data());
+        if (resume.rest_ps >= info_.cycle_ps || resume.port_words > ORR_OTRACE_PORT_WORDS(~0ull) ||
+            resume.reserved != 0 || resume.state.steps >= kMostResumedSteps) {
+            return std::unexpected(error_at(block.offset + sizeof(orr_otrace_block),
+                                            "a state to go on from that no core can be in"));
+        }
+    }
+    const auto start = read_as<orr_otrace_start>(bytes->data() + before);
+    if (start.rom_bytes != ORR_ROM_SIZE || start.sram_bytes != bytes->size() - before - kStartBytes ||
         start.reserved != 0 || start.warm > 1) {
         return std::unexpected(error_at(block.offset + sizeof(orr_otrace_block),
                                         "a start that does not fit this card's memory"));

@@ -13,6 +13,8 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "emulator/trace/flight.h"
+
 namespace orrery::emu {
 
 namespace {
@@ -30,16 +32,21 @@ constexpr unsigned kUnpacked = 15;
 // Of a buffer: a copy costs less than to go without the buffer until it is written.
 constexpr std::size_t kFew = 4;
 
+// In place of a block's kind: the payload is a segment's header.
+constexpr std::uint32_t kSegment = 0;
+
 bool is_of_start(std::uint32_t kind) {
     return kind == ORR_OTRACE_IMAGE || kind == ORR_OTRACE_SYMBOLS || kind == ORR_OTRACE_START;
 }
 
 }  // namespace
 
-RecordWriter::RecordWriter(std::filesystem::path file, UniqueFd fd, std::uint64_t committed, Write write)
+RecordWriter::RecordWriter(std::filesystem::path file, UniqueFd fd, std::uint64_t committed, Write write,
+                           std::uint64_t flight_stride)
     : file_(std::move(file)),
       fd_(std::move(fd)),
       write_(write ? std::move(write) : Write(::write)),
+      stride_(flight_stride),
       committed_(committed),
       thread_([this] { run(); }) {}
 
@@ -80,6 +87,13 @@ void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> 
         jobs_.push_back(std::move(job));
     }
     more_.notify_one();
+}
+
+void RecordWriter::put_segment(std::vector<std::uint8_t> header) {
+    ++segments_;
+    orr_otrace_block block{};
+    block.kind = kSegment;
+    put(block, std::move(header));
 }
 
 std::vector<std::uint8_t> RecordWriter::spare() {
@@ -126,8 +140,29 @@ void RecordWriter::run() {
     }
 }
 
+// The slot counts for nothing until its header is there.
+void RecordWriter::begin_segment(const Job& job) {
+    const std::uint64_t number = begun_.load(std::memory_order_relaxed) + 1;
+    const std::uint64_t slot = (number - 1) % kFlightSlots;
+    const auto at = static_cast<off_t>(offsetof(FlightHead, number) + slot * sizeof number);
+    const std::uint64_t none = 0;
+    base_ = kFlightHead + slot * stride_;
+    committed_ = job.bytes;
+    sequence_ = 0;
+    unpacked_ = 0;
+    const bool good = ::pwrite(fd_.get(), &none, sizeof none, at) == sizeof none &&
+                      ::pwrite(fd_.get(), job.buffer.data(), job.bytes, static_cast<off_t>(base_)) ==
+                          static_cast<ssize_t>(job.bytes) &&
+                      ::pwrite(fd_.get(), &number, sizeof number, at) == sizeof number &&
+                      ::lseek(fd_.get(), static_cast<off_t>(base_ + committed_), SEEK_SET) >= 0;
+    if (!good) return fail("a segment could not be begun", errno, job.block.first_ps);
+    segment_bytes_.store(0, std::memory_order_relaxed);
+    begun_.store(number, std::memory_order_release);
+}
+
 void RecordWriter::write(Job& job) {
     orr_otrace_block& block = job.block;
+    if (block.kind == kSegment) return begin_segment(job);
     const std::span<const std::uint8_t> payload = job.payload();
     const std::size_t bound = ZSTD_compressBound(payload.size());
     out_.resize(sizeof block + std::max(bound, payload.size()));
@@ -139,7 +174,7 @@ void RecordWriter::write(Job& job) {
     } else if (payload.size() > kMinSaved && block.kind != ORR_OTRACE_SYMBOLS) {
         const std::size_t packed =
             ZSTD_compress(out_.data() + sizeof block, bound, payload.data(), payload.size(),
-                          is_of_start(block.kind) ? kStartLevel : kLevel);
+                          is_of_start(block.kind) && stride_ == 0 ? kStartLevel : kLevel);
         if (ZSTD_isError(packed) == 0 && packed + kMinSaved <= payload.size()) {
             block.codec = ORR_OTRACE_ZSTD;
             stored = packed;
@@ -160,14 +195,21 @@ void RecordWriter::write(Job& job) {
     std::memcpy(out_.data(), &block, sizeof block);
 
     errno = ENOSPC;  // what a short write means
+    if (stride_ != 0 && size > stride_ - committed_)
+        return fail("more came at once than a segment holds", errno, block.first_ps);
     const ssize_t written = write_(fd_.get(), out_.data(), size);
     if (written != static_cast<ssize_t>(size))
         return fail("a block could not be written", errno, block.first_ps);
     committed_ += size;
     const std::uint64_t commit[2] = {committed_, ~committed_};
-    if (::pwrite(fd_.get(), commit, sizeof commit, offsetof(orr_otrace_header, committed)) !=
+    if (::pwrite(fd_.get(), commit, sizeof commit,
+                 static_cast<off_t>(base_ + offsetof(orr_otrace_header, committed))) !=
         static_cast<ssize_t>(sizeof commit))
         fail("the header could not be written", errno, block.first_ps);
+    if (block.kind == ORR_OTRACE_RESUME)
+        segment_bytes_.store(0, std::memory_order_relaxed);
+    else
+        segment_bytes_.fetch_add(size, std::memory_order_relaxed);
 }
 
 }  // namespace orrery::emu

@@ -31,8 +31,10 @@ class RecordWriter {
     // As write(2); tests give one that is slow.
     using Write = std::function<ssize_t(int fd, const void* bytes, std::size_t count)>;
 
-    // `committed`: bytes of the file so far, the header's.
-    RecordWriter(std::filesystem::path file, UniqueFd fd, std::uint64_t committed, Write write);
+    // `committed`: bytes of the file so far, the header's. `file` is for messages. With `flight_stride` it is
+    // a flight recorder's memory (flight.h), with slots of so many bytes.
+    RecordWriter(std::filesystem::path file, UniqueFd fd, std::uint64_t committed, Write write,
+                 std::uint64_t flight_stride = 0);
     // Writes what waits.
     ~RecordWriter();
     RecordWriter(const RecordWriter&) = delete;
@@ -48,6 +50,14 @@ class RecordWriter {
     // made longer, and cleared, again. If they are few, they wait as a copy: what waits is memory, whatever
     // of it is used.
     void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload, std::size_t bytes);
+    // Of a flight recorder: what comes belongs to a new segment, which begins with this header.
+    void put_segment(std::vector<std::uint8_t> header);
+    // How much of the segment is full, once all of those that were begun are under way: else 0.
+    std::uint64_t segment_bytes() const {
+        return begun_.load(std::memory_order_acquire) == segments_
+                   ? segment_bytes_.load(std::memory_order_relaxed)
+                   : 0;
+    }
     // A buffer in its whole size, of an earlier block, or an empty one.
     std::vector<std::uint8_t> spare();
     bool room() const { return waiting_bytes_.load(std::memory_order_acquire) < kMostWaiting; }
@@ -80,14 +90,20 @@ class RecordWriter {
     }
     void run();
     void write(Job& job);
+    void begin_segment(const Job& job);
 
     const std::filesystem::path file_;
     UniqueFd fd_;
     const Write write_;
+    const std::uint64_t stride_;
+    std::uint64_t segments_ = 0;                   // of the recording thread
+    std::atomic<std::uint64_t> begun_{0};          // of them, by the writer's thread
+    std::atomic<std::uint64_t> segment_bytes_{0};  // without the state that it began with
     std::atomic<std::size_t> waiting_bytes_{0};
     std::atomic<bool> failed_{false};
 
     // Of the writer's thread.
+    std::uint64_t base_ = 0;  // of the recording in its file
     std::uint64_t committed_;
     std::uint64_t sequence_ = 0;
     unsigned unpacked_ = 0;          // blocks that are not to be packed

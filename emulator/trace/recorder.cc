@@ -1,6 +1,7 @@
 #include "emulator/trace/recorder.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include <xxhash.h>
 
 #include <orrery/hw/boot.h>
+
+#include "emulator/trace/flight.h"
 
 namespace orrery::emu {
 
@@ -88,10 +91,15 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
         return std::unexpected(
             fmt::format("{}: the recording cannot be {}: {}", file.string(), what, std::strerror(errno)));
     };
+    const bool flight = info.flight_segment != 0;
     made->file_ = file;
+    made->name_ = flight ? "the flight recorder" : file.string();
     if (info.symbols.size() <= ORR_OTRACE_MAX_BLOCK) made->symbols_ = info.symbols;
-    UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    UniqueFd fd(file.empty() && flight
+                    ? ::memfd_create("orrery-flight", MFD_CLOEXEC)
+                    : ::open(file.c_str(), (flight ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC, 0644));
     if (!fd) return refuse("made");
+    if (flight) made->file_ = fmt::format("/proc/{}/fd/{}", ::getpid(), fd.get());
     // Never the file behind a link of somebody else's, nor a device.
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return refuse("made");
@@ -123,15 +131,68 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + sizeof header, info.sku_text.data(), sku_bytes);
     std::memcpy(bytes.data() + sizeof header + sku_bytes, info.plan_text.data(), plan_bytes);
-    header.checksum = XXH3_64bits(bytes.data(), bytes.size());
-    header.committed = bytes.size();
-    header.not_committed = ~header.committed;
-    std::memcpy(bytes.data(), &header, sizeof header);
-    if (::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-        return refuse("written");
-    made->writer_ = std::make_unique<RecordWriter>(file, std::move(fd), bytes.size(), info.write);
+    made->header_ = std::move(bytes);
     made->block_time_ = made->last_note_time_ = info.start_ps;
+    made->flight_segment_ = info.flight_segment;
+    if (flight) {
+        FlightHead head;
+        head.stride = info.flight_segment + kFlightSlack;
+        if (::write(fd.get(), &head, sizeof head) != static_cast<ssize_t>(sizeof head))
+            return refuse("written");
+        made->writer_ =
+            std::make_unique<RecordWriter>(made->name_, std::move(fd), 0, info.write, head.stride);
+        made->begin_segment();
+        return made;
+    }
+    made->seal_header();
+    if (::write(fd.get(), made->header_.data(), made->header_.size()) !=
+        static_cast<ssize_t>(made->header_.size()))
+        return refuse("written");
+    made->writer_ =
+        std::make_unique<RecordWriter>(made->name_, std::move(fd), made->header_.size(), info.write);
     return made;
+}
+
+// With what begins now.
+void Recorder::seal_header() {
+    orr_otrace_header header{};
+    std::memcpy(&header, header_.data(), sizeof header);
+    header.start_ps = block_time_;
+    header.checksum = header.committed = header.not_committed = 0;
+    std::memcpy(header_.data(), &header, sizeof header);
+    header.checksum = XXH3_64bits(header_.data(), header_.size());
+    header.committed = header_.size();
+    header.not_committed = ~header.committed;
+    std::memcpy(header_.data(), &header, sizeof header);
+}
+
+// Steps are counted anew in it.
+void Recorder::begin_segment() {
+    if (!on()) return;
+    seal_header();
+    offset_ = 0 - block_steps_;
+    writer_->put_segment(header_);
+}
+
+// The core goes on in a new segment, from which it can be replayed without those before it.
+void Recorder::resume(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t rest_ps) {
+    if (!on()) return;
+    begin_segment();
+    if (std::ranges::any_of(start_.sha256, [](std::uint8_t byte) { return byte != 0; })) write_image();
+    orr_otrace_resume head{};
+    head.state = trace_state(state);
+    head.rest_ps = rest_ps;
+    head.port_words = port_.wanted();
+    std::vector<std::uint8_t> payload(sizeof head + sizeof start_);
+    std::memcpy(payload.data(), &head, sizeof head);
+    std::memcpy(payload.data() + sizeof head, &start_, sizeof start_);
+    payload.insert(payload.end(), rom_.begin(), rom_.end());
+    payload.insert(payload.end(), sram.begin(), sram.end());
+    orr_otrace_block block = point(ORR_OTRACE_RESUME);
+    ++block.last_step;
+    block.state_hash = last_hash_;
+    write_block(block, payload);
+    ++offset_;
 }
 
 // Nothing that the core does fills the room between two looks at full(); said all the same, not assumed.
@@ -170,7 +231,15 @@ void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
 
 void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time,
                      std::uint64_t rest_ps) {
-    if (!write_log(state, sram, time) || !running_ || cost_ < keyframe_cost_) return;
+    if (!write_log(state, sram, time) || !running_) return;
+    // An image that has not been started belongs to what comes after it.
+    const bool next = !halted_ && !image_new_ && segment_is_full();
+    if (cost_ >= keyframe_cost_ || next) write_keyframe(state, sram, rest_ps);
+    if (next) resume(state, sram, rest_ps);
+}
+
+void Recorder::write_keyframe(const HartState& state, std::span<const std::uint8_t> sram,
+                              std::uint64_t rest_ps) {
     cost_ = 0;
     orr_otrace_block block = point(ORR_OTRACE_KEYFRAME);
     block.state_hash = last_hash_;
@@ -275,6 +344,7 @@ bool Recorder::begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time
 
 void Recorder::note(unsigned kind, std::uint64_t steps, std::uint64_t time,
                     std::initializer_list<std::uint64_t> fields) {
+    halted_ = halted_ || kind == ORR_OTRACE_NOTE_HALT;
     if (!begin_note(kind, steps, time, fields.size() * 10)) return;
     for (const std::uint64_t field : fields)
         put_varint(field);
@@ -326,8 +396,14 @@ void Recorder::start(const Start& start) {
     write_log({}, {}, start.time);  // notes of the time in between
     port_.cut();
     pages_.begin(start.sram);
+    halted_ = false;
+    if (segment_is_full()) {
+        begin_segment();
+        image_new_ = image_known_;
+    }
     if (image_new_) write_image();
-    orr_otrace_start head{};
+    orr_otrace_start& head = start_;
+    head = {};
     head.warm = start.warm ? 1 : 0;
     head.rom_bytes = static_cast<std::uint32_t>(start.rom.size());
     head.sram_bytes = static_cast<std::uint32_t>(start.sram.size());
@@ -336,6 +412,7 @@ void Recorder::start(const Start& start) {
         std::memcpy(head.sha256, image_.data() + offsetof(orr_image_header, sha256), sizeof head.sha256);
     }
     image_known_ = false;
+    if (flight_segment_ != 0) rom_.assign(start.rom.begin(), start.rom.end());
     std::vector<std::uint8_t> payload(sizeof head);
     std::memcpy(payload.data(), &head, sizeof head);
     payload.insert(payload.end(), start.rom.begin(), start.rom.end());

@@ -41,6 +41,9 @@ struct RecordingInfo {
     std::uint32_t hw_version = 0;
     std::vector<std::uint8_t> symbols;  // struct orr_otrace_symbols, for the image that has its build id
     RecordWriter::Write write;          // for tests; empty: write(2)
+    // Not 0: a flight recorder (docs/trace.md): of the last kFlightSlots segments of about so many bytes
+    // each, and what a core begins with.
+    std::uint64_t flight_segment = 0;
     // From one keyframe to the next: steps, and the bytes of logs as so many steps each. For tests too.
     std::uint64_t keyframe_cost = kKeyframeCost;
     static constexpr std::uint64_t kKeyframeCost = 160 << 20;
@@ -55,7 +58,8 @@ std::uint64_t trace_hash(const HartState& state, std::span<const std::uint8_t> s
 
 class Recorder {
   public:
-    // Makes the file; an existing one is replaced. The error is one line: which file, and why.
+    // Makes the file; an existing one is replaced. A flight recorder without one keeps its memory to itself.
+    // The error is one line: which file, and why.
     static std::expected<std::unique_ptr<Recorder>, std::string> create(const std::filesystem::path& file,
                                                                         const RecordingInfo& info);
     // Without finish() the recording is one of a crash: whole up to the last flush().
@@ -68,7 +72,9 @@ class Recorder {
     bool failed() const { return writer_->failed(); }
     // What waits for the file; see RecordWriter. flush() and finish() only hand over.
     RecordWriter& writer() { return *writer_; }
+    // A path at which it can be opened while this lives.
     const std::filesystem::path& file() const { return file_; }
+    const std::string& name() const { return name_; }  // for messages
 
     // --- inside an instruction: an access beyond SRAM, done. `lines` as they are after it. ---
     [[gnu::always_inline]] void load(std::uint64_t address, std::uint64_t value, std::uint64_t stall,
@@ -177,6 +183,14 @@ class Recorder {
     static constexpr std::size_t kMostBuffer = 3 << 20;  // doubled once it stays below ORR_OTRACE_MAX_BLOCK
     void write_block(const orr_otrace_block& block, std::span<const std::uint8_t> payload);
     bool write_log(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time);
+    void write_keyframe(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t rest_ps);
+    // Of a flight recorder.
+    bool segment_is_full() const {
+        return flight_segment_ != 0 && writer_->segment_bytes() >= flight_segment_;
+    }
+    void begin_segment();
+    void seal_header();
+    void resume(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t rest_ps);
     // At the begin of a block.
     orr_otrace_block point(std::uint32_t kind) const;
     bool on() const { return !ended_ && !writer_->failed(); }
@@ -186,6 +200,9 @@ class Recorder {
     std::vector<std::uint8_t> set_buffer(std::vector<std::uint8_t> buffer);
 
     std::filesystem::path file_;
+    std::string name_;
+    std::vector<std::uint8_t> header_;  // of the file, and of segments
+    std::uint64_t flight_segment_ = 0;
     std::vector<std::uint8_t> symbols_;
     std::unique_ptr<RecordWriter> writer_;
     bool ended_ = false;               // finish() was called
@@ -193,6 +210,9 @@ class Recorder {
     bool image_known_ = false;         // the next start is of image_
     bool image_new_ = false;           // and it has not been written yet
     bool running_ = false;             // between start() and stop()
+    bool halted_ = false;              // and makes no steps any more
+    orr_otrace_start start_{};         // the last one
+    std::vector<std::uint8_t> rom_;    // of that
     std::uint64_t last_hash_ = 0;
     ChangedPages pages_;  // since the last keyframe
     std::uint64_t keyframe_cost_ = 0;

@@ -8,6 +8,7 @@
 
 #include "emulator/core/trap_entry.h"
 #include "emulator/trace/recorder.h"
+#include "emulator/trace/start.h"
 
 namespace orrery::emu {
 
@@ -201,7 +202,7 @@ ReplayCore::Why ReplayCore::settle() {
     for (;;) {
         if (!in_block_) {
             if (block_ == reader_.blocks().size()) return Why::kEnd;
-            if (block().kind == ORR_OTRACE_START) return Why::kSteps;  // takes a step
+            if (begins_core(block().kind)) return Why::kSteps;  // takes a step
             enter_block();
             if (diverged_now_) return Why::kDiverged;
         }
@@ -250,33 +251,44 @@ void ReplayCore::apply(const LoggedBoundary& boundary) {
     hart_.flush_code();
 }
 
-std::expected<orr_otrace_start, const char*> ReplayCore::load_start(std::size_t block) {
+std::expected<ReplayCore::Begin, const char*> ReplayCore::load_start(std::size_t block) {
+    const std::uint32_t kind = reader_.blocks()[block].header.kind;
     const auto payload = reader_.payload(reader_.blocks()[block]);
     if (!payload) return std::unexpected("a start cannot be read");
     orr_otrace_start head;
-    std::memcpy(&head, payload->data(), sizeof head);
-    const std::uint8_t* const rom = payload->data() + sizeof head;
+    const std::size_t before = resume_bytes(kind);
+    std::memcpy(&head, payload->data() + before, sizeof head);
+    const std::uint8_t* const rom = payload->data() + before + sizeof head;
     if (rom_known_ && std::memcmp(memory_[0].bytes, rom, ORR_ROM_SIZE) != 0)
         return std::unexpected("a start with another ROM");
     rom_known_ = true;
     // A card of an older build had less SRAM: the rest is not there for its firmware, and in no hash.
-    recorded_sram_ = payload->size() - sizeof head - ORR_ROM_SIZE;
+    recorded_sram_ = payload->size() - before - sizeof head - ORR_ROM_SIZE;
     std::memcpy(memory_.data(), rom, ORR_ROM_SIZE + recorded_sram_);
     std::fill(sram().begin() + static_cast<std::ptrdiff_t>(recorded_sram_), sram().end(), std::uint8_t{0});
-    return head;
+    if (kind == ORR_OTRACE_RESUME) {
+        orr_otrace_resume resume;
+        std::memcpy(&resume, payload->data(), sizeof resume);
+        return Begin{hart_state(resume.state), resume.rest_ps, resume.port_words};
+    }
+    Begin begin;
+    hart_.reset();
+    hart_.set_pc(head.reset_pc);
+    begin.state = hart_.state();
+    return begin;
 }
 
 void ReplayCore::start() {
     const TraceBlock& from = reader_.blocks()[block_];
-    const auto head = load_start(block_);
-    if (!head) return diverge(head.error());
+    const auto begin = load_start(block_);
+    if (!begin) return diverge(begin.error());
     hart_.reset();
-    hart_.set_pc(head->reset_pc);
-    offset_ = from.header.last_step;
-    clock_.start(from.header.last_ps);
+    hart_.set_state(begin->state);
+    offset_ = from.header.last_step - begin->state.steps;
+    clock_.resume(from.header.last_ps, begin->state.steps, begin->rest_ps);
     running_ = true;
     image_ = from.image;
-    if (listener_ != nullptr) listener_->started(step());
+    if (listener_ != nullptr) listener_->started(step(), begin->port_words);
     if (!check_hash("the state hash at a start is not the recorded one")) return;
     ++block_;
 }

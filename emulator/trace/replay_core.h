@@ -30,7 +30,8 @@ class ReplayListener {
   public:
     virtual ~ReplayListener() = default;
     virtual void port_word(std::uint64_t step, std::uint64_t time_ps, std::uint64_t word) = 0;
-    virtual void started(std::uint64_t step) = 0;
+    // The first words that come, so many, are the end of a record that began before the recording.
+    virtual void started(std::uint64_t step, std::uint32_t port_words) = 0;
     virtual void noted(const TraceNote& note) = 0;
     virtual bool wants_accesses() const = 0;  // stays as it is
     virtual void accessed(const PortAccess& access) = 0;
@@ -57,8 +58,13 @@ class ReplayCore final : public Bus {
     Position save() const;
     // Behind the log `block`, of a file's keyframe.
     Position position_of(std::size_t block, const Keyframe& keyframe) const;
-    // Puts the memory there that the start `block` begins with.
-    std::expected<orr_otrace_start, const char*> load_start(std::size_t block);
+    // Puts the memory there that the start `block` begins with. Returns the state that the core begins in.
+    struct Begin {
+        HartState state;
+        std::uint64_t rest_ps = 0;
+        std::uint32_t port_words = 0;
+    };
+    std::expected<Begin, const char*> load_start(std::size_t block);
     // The memory has been put back already.
     void restore(const Position& position);
 
@@ -68,7 +74,8 @@ class ReplayCore final : public Bus {
     std::uint64_t pc() const { return hart_.pc(); }
     std::size_t image() const { return image_; }
     bool running() const { return running_; }
-    std::uint64_t started_at() const { return offset_; }  // position of the last start
+    // Position of the last start; less than 0 if the recording begins behind it.
+    std::int64_t started_at() const { return static_cast<std::int64_t>(offset_); }
     std::span<std::uint8_t> sram() { return {memory_[1].bytes, ORR_SRAM_SIZE}; }
     std::span<const std::uint8_t> sram() const { return {memory_[1].bytes, ORR_SRAM_SIZE}; }
     // As much of it as the recorded card had.

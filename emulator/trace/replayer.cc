@@ -126,7 +126,7 @@ bool Replayer::Impl::halted() const {
     const auto after = std::ranges::upper_bound(halts, core.step());
     if (after == halts.begin()) return false;
     // Unless it has been started again since.
-    const std::uint64_t halt = *std::prev(after);
+    const auto halt = static_cast<std::int64_t>(*std::prev(after));
     return core.started_at() <= halt;
 }
 

@@ -59,7 +59,7 @@ struct Replayer::Impl final : ReplayListener {
     void port_word(std::uint64_t step, std::uint64_t time_ps, std::uint64_t word) override {
         heard.port.word(step, time_ps, word);
     }
-    void started(std::uint64_t) override { heard.port.drop_partial(); }
+    void started(std::uint64_t, std::uint32_t port_words) override { heard.port.start(port_words); }
     void noted(const TraceNote& note) override { heard.notes.push_back(note); }
     bool wants_accesses() const override { return observer != nullptr; }
     void accessed(const PortAccess& access) override { observer(access); }

@@ -48,12 +48,7 @@ LiveEnd record_scripts(const std::filesystem::path& file) {
     return live_end(rig.card());
 }
 
-namespace {
-
-LiveEnd record_rounds(const std::filesystem::path& file, unsigned rounds, bool keyframes) {
-    CardConfig config = CardRig::config();
-    config.record = file;
-    if (keyframes) config.record_keyframe_cost = 0;
+LiveEnd record_rounds(CardConfig config, unsigned rounds, const std::function<void(Card&)>& after_round) {
     FirmwareRig fw(FirmwareRig::config(std::move(config)));
     fw.boot();
     for (std::uint32_t asid = 1; asid <= 2; ++asid) {
@@ -79,20 +74,23 @@ LiveEnd record_rounds(const std::filesystem::path& file, unsigned rounds, bool k
             fw.submit(asid);
         }
         fw.rig().settle();
-        if (keyframes) fw.card().flush_recording();
+        if (after_round) after_round(fw.card());
     }
     EXPECT_EQ(fw.ring(1).error, 0u);
     EXPECT_EQ(fw.ring(2).consumer, 2 * rounds);
     return live_end(fw.card());
 }
 
-}  // namespace
-
 LiveEnd record_firmware(const std::filesystem::path& file, unsigned rounds) {
-    return record_rounds(file, rounds, false);
+    CardConfig config = CardRig::config();
+    config.record = file;
+    return record_rounds(std::move(config), rounds, {});
 }
 LiveEnd record_keyframes(const std::filesystem::path& file, unsigned rounds) {
-    return record_rounds(file, rounds, true);
+    CardConfig config = CardRig::config();
+    config.record = file;
+    config.record_keyframe_cost = 0;
+    return record_rounds(std::move(config), rounds, [](Card& card) { card.flush_recording(); });
 }
 
 std::vector<RawBlock> raw_blocks(const std::vector<std::uint8_t>& file) {

@@ -35,7 +35,9 @@ LiveEnd live_end(Card& card);
 
 // Records scripts that touch everything: stores and loads of all windows, timers, traps, doorbells, sleep.
 LiveEnd record_scripts(const std::filesystem::path& file);
-// Records the real firmware with `rounds` of work on two queues.
+// The real firmware with `rounds` of work on two queues, on a card that records as it is told to.
+LiveEnd record_rounds(CardConfig config, unsigned rounds, const std::function<void(Card&)>& after_round);
+// Records it to a file.
 LiveEnd record_firmware(const std::filesystem::path& file, unsigned rounds = 4);
 // The same, with a keyframe after each of them.
 LiveEnd record_keyframes(const std::filesystem::path& file, unsigned rounds = 4);

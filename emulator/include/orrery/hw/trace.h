@@ -20,7 +20,7 @@
 
 #define ORR_OTRACE_MAGIC 0x454341525452524full /* "ORRTRACE" as bytes in the file */
 #define ORR_OTRACE_MAJOR 1u /* a reader refuses another one */
-#define ORR_OTRACE_MINOR 3u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
+#define ORR_OTRACE_MINOR 4u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
 #define ORR_OTRACE_VERSION (ORR_OTRACE_MAJOR << 16 | ORR_OTRACE_MINOR)
 
 struct orr_otrace_header {
@@ -60,6 +60,7 @@ ORR_ASSERT_SIZE(struct orr_otrace_header, 200);
 #define ORR_OTRACE_SYMBOLS 5u /* of the image before it, for people: struct orr_otrace_symbols. Since 1.2 */
 #define ORR_OTRACE_PORT 6u /* of the LOG that follows it at once: struct orr_otrace_port. Since 1.3 */
 #define ORR_OTRACE_KEYFRAME 7u /* the core's state after the LOG before it: struct orr_otrace_keyframe. Since 1.3 */
+#define ORR_OTRACE_RESUME 8u /* the core runs already as the recording begins: struct orr_otrace_resume. Since 1.4 */
 
 #define ORR_OTRACE_RAW 0u /* codecs */
 #define ORR_OTRACE_ZSTD 1u
@@ -160,6 +161,19 @@ struct orr_otrace_keyframe {
 	/* then the numbers of the pages in SRAM, ascending, 4 bytes each; then the pages */
 };
 ORR_ASSERT_SIZE(struct orr_otrace_keyframe, 392);
+
+/*
+ * In place of the first START of a recording that begins after it, such as a flight recorder's: the core goes on from this state.
+ * It takes a step of the recording as a START does, and only an IMAGE and its SYMBOLS stand before it.
+ */
+struct orr_otrace_resume {
+	struct orr_otrace_state state;
+	uint64_t rest_ps; /* as in struct orr_otrace_keyframe */
+	uint32_t port_words; /* that the first record has still to come: what of it came before is not here */
+	uint32_t reserved; /* 0 */
+	/* then what a START holds, with the memory as it is now; its state_hash is of this state */
+};
+ORR_ASSERT_SIZE(struct orr_otrace_resume, 392);
 
 /*
  * A LOG block is a sequence of records. Each begins with a tag; the fields follow in the order below. An
