@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include <orrery/hw/bar0.h>
 
@@ -46,6 +48,16 @@ std::vector<std::pair<std::string, std::uint64_t>> sku_numbers(std::string_view 
         numbers.emplace_back(line.substr(0, tab), value);
     }
     return numbers;
+}
+
+Quota quota_of(const char* text) {
+    if (text == nullptr) return {};
+    Quota quota;
+    const char* const end = text + std::strlen(text);
+    const auto [rest, error] = std::from_chars(text, end, quota.first);
+    if (error != std::errc{}) return {};
+    if (rest != end && *rest == '/') (void)std::from_chars(rest + 1, end, quota.second);
+    return quota;
 }
 
 CardFacts ask_card(int device) {

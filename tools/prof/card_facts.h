@@ -20,6 +20,10 @@ struct CardFacts {
 
 // Calls the library.
 CardFacts ask_card(int device);
+// Thousandths of the cores, and of which period; 0: as the driver likes, or none.
+using Quota = std::pair<std::uint32_t, std::uint32_t>;
+// Of ORR_QUOTA, which may be null: PERMILLE or PERMILLE/PERIOD_US.
+Quota quota_of(const char* text);
 // Of the text of the driver's file `sku_table`, which is the card's: lines that make no sense are left out.
 std::vector<std::pair<std::string, std::uint64_t>> sku_numbers(std::string_view table);
 

@@ -255,7 +255,9 @@ struct CardRecord {
 };
 static_assert(sizeof(CardRecord) == 72);
 
-// A number of the card's SKU: head.text is its key, docs/skus.md.
+// A number of the card's SKU: head.text is its key, docs/skus.md; or what this process may use of the card.
+inline constexpr const char* kQuotaPermille = "quota.permille";  // of its vector cores' time
+inline constexpr const char* kQuotaPeriod = "quota.period_us";   // 0: the driver's own
 struct SkuRecord {
     RecordHead head;
     std::uint32_t device;

@@ -26,13 +26,17 @@ using namespace orrery::prof;
 constexpr const char* kHelp =
     "usage: orrery-prof record [-o FILE] [--limit MIB] [--counters] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
+    "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
-    "shows how often and how long, or makes a timeline of it.\n"
+    "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
+    "it.\n"
     "\n"
     "  -o FILE      the profile (orrery.prof), or where the timeline goes\n"
     "  --limit MIB  of the profile of each process (256): what comes behind is counted\n"
     "  --counters   what each kernel and copy did, as the card counts it\n"
+    "  --top N      rows of each table (10)\n"
+    "  --json       for programs\n"
     "  --perfetto   for ui.perfetto.dev, a protobuf; without it JSON, which chrome://tracing takes too\n"
     "Exit status: record: the command's, 128 and the number of the signal that ended it, 127 if it cannot "
     "be\n"
@@ -106,6 +110,31 @@ int run_stat(const Words& words) {
     return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
+int run_report(const Words& words) {
+    std::string file;
+    std::uint64_t top = 10;
+    bool json = false;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == "--top" && i + 1 < words.size()) {
+            const auto number = text::parse_number(words[++i]);
+            if (!number || *number < 1 || *number > 1'000'000)
+                return mistake(fmt::format("--top {}: give 1 to 1000000 rows", words[i]));
+            top = *number;
+        } else if (words[i] == "--json") {
+            json = true;
+        } else if (file.empty() && !words[i].starts_with("-")) {
+            file = words[i];
+        } else {
+            return mistake(fmt::format("report does not know {}", words[i]));
+        }
+    }
+    if (file.empty()) return mistake("report wants a profile");
+    const auto model = read_model(file);
+    if (!model) return problem(model.error().text);
+    fmt::print("{}", json ? report_json(*model, top) : report_text(*model, top));
+    return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
 int run_trace(const Words& words) {
     std::string file, output;
     bool perfetto = false;
@@ -135,6 +164,7 @@ int main(int argc, char** argv) {
     const Words rest(words.begin() + 1, words.end());
     if (words[0] == "record") return run_record(rest);
     if (words[0] == "stat") return run_stat(rest);
+    if (words[0] == "report") return run_report(rest);
     if (words[0] == "trace") return run_trace(rest);
     if (words[0] == "--help" || words[0] == "-h") {
         fmt::print("{}", kHelp);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -123,6 +124,13 @@ class Recorder {
                     add_memory(record, *change);
                 return;
             }
+            case orrProfCall_orrDeviceSetQuota: {
+                const auto& params = *static_cast<const orrDeviceSetQuota_params*>(record.params);
+                if (!is_good(record)) return;
+                const auto lock = ready();
+                quotas_[params.device] = {params.permille, params.period_us};
+                return;
+            }
             case orrProfCall_orrMalloc: {
                 const auto& params = *static_cast<const orrMalloc_params*>(record.params);
                 address = params.ptr;
@@ -196,12 +204,14 @@ class Recorder {
         card.vector_cores = facts.prop.vector_cores;
         card.link_ports = facts.prop.link_ports;
         add(Type::kCard, card);
-        for (const auto& [key, value] : facts.sku) {
-            SkuRecord sku{};
-            sku.head.text = number_of(key.c_str());
-            sku.device = card.device;
-            sku.value = value;
-            add(Type::kSku, sku);
+        for (const auto& [key, value] : facts.sku)
+            add_number(card.device, key.c_str(), value);
+        const auto quota = quotas_.find(device);
+        const auto [permille, period_us] =
+            quota != quotas_.end() ? quota->second : quota_of(std::getenv("ORR_QUOTA"));
+        if (permille != 0) {
+            add_number(card.device, kQuotaPermille, permille);
+            add_number(card.device, kQuotaPeriod, period_us);
         }
         for (const auto& [port, info] : facts.links) {
             LinkRecord link{};
@@ -216,6 +226,13 @@ class Recorder {
             link.latency_ns = info.latency_ns;
             add(Type::kLink, link);
         }
+    }
+    void add_number(std::uint32_t device, const char* key, std::uint64_t value) {
+        SkuRecord sku{};
+        sku.head.text = number_of(key);
+        sku.device = device;
+        sku.value = value;
+        add(Type::kSku, sku);
     }
     void add_range(const orrProfRecord& record) {
         RangeRecord range{};
@@ -324,6 +341,7 @@ class Recorder {
     std::mutex mutex_;
     Part part_;
     std::set<int> cards_;  // that were asked what they are
+    std::map<int, Quota> quotas_;
     MemoryBook memory_;
     std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> texts_;
 };

@@ -1,7 +1,10 @@
 // What is made of a profile.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tools/prof/model.h"
 
@@ -9,10 +12,21 @@ namespace orrery::prof {
 
 // How often, how long: tables for a terminal.
 std::string stat_text(const Model& model);
+// How busy, how near to what the card can, and where nothing ran: the first `top` rows of each table.
+std::string report_text(const Model& model, std::size_t top);
+// The same for programs; docs/profiling.md has the keys. `top` is how many gaps there are.
+std::string report_json(const Model& model, std::size_t top);
 // For chrome://tracing and others: an object with traceEvents, times in microseconds from the profile's
 // begin.
 std::string chrome_json(const Model& model);
 // For Perfetto: its Trace message, times in nanoseconds of CLOCK_MONOTONIC.
 std::string perfetto_trace(const Model& model);
+
+// Names are of anybody's file: a terminal gets no control characters, and a line no end.
+std::string plain(std::string_view text);
+// What is known to be missing of it, a line each; "" if nothing is.
+std::string missing_text(const Process& process);
+// "1.5 MiB"
+std::string bytes_text(std::uint64_t bytes);
 
 }  // namespace orrery::prof

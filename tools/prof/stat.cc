@@ -22,15 +22,6 @@ struct Sum {
 };
 using Sums = std::map<std::string, Sum>;
 
-// Names are of anybody's file: a terminal gets no control characters, and a line no end.
-std::string plain(std::string_view text) {
-    std::string good(text);
-    for (char& c : good) {
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    }
-    return good;
-}
-
 std::uint64_t ps(std::uint64_t ns) {
     return ns > text::kNever / 1000 ? text::kNever : ns * 1000;
 }
@@ -81,6 +72,21 @@ std::string process_text(const Activity& activity) {
         text += table(work, fmt::format("device {}, model time", device), true);
     if (calls.empty() && ranges.empty() && devices.empty()) text += "  nothing was recorded\n";
     if (moments > 0) text += fmt::format("  markers: {}\n", text::grouped(moments));
+    return text + missing_text(process);
+}
+
+}  // namespace
+
+std::string plain(std::string_view text) {
+    std::string good(text);
+    for (char& c : good) {
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    }
+    return good;
+}
+
+std::string missing_text(const Process& process) {
+    std::string text;
     if (process.lost > 0)
         text += fmt::format("  {} records were lost: record with a larger --limit\n",
                             text::grouped(process.lost));
@@ -89,8 +95,6 @@ std::string process_text(const Activity& activity) {
     if (!process.ended) text += "  it did not end by exit(): a call in which it was is not here\n";
     return text;
 }
-
-}  // namespace
 
 std::string stat_text(const Model& model) {
     std::string text;

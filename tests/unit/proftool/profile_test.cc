@@ -192,6 +192,8 @@ TEST(Profile, OfAnyBytesIsReadOrRefused) {
         ++read;
         const Model model(*std::move(profile));
         EXPECT_FALSE(stat_text(model).empty());
+        EXPECT_FALSE(report_text(model, 10).empty());
+        EXPECT_FALSE(report_json(model, 10).empty());
         EXPECT_FALSE(chrome_json(model).empty());
         EXPECT_FALSE(perfetto_trace(model).empty());
     }

@@ -88,6 +88,9 @@ TEST_F(Record, HasEachCallOfAProgram) {
     EXPECT_GE(process.ranges[1].record.ns, process.calls[0].end_ns);
     EXPECT_EQ(run("stat x"), 0);
     EXPECT_THAT(output_, HasSubstr("orrFree"));
+    EXPECT_EQ(run("report x --top 1"), 0);
+    EXPECT_THAT(output_, HasSubstr("and 1 more"));
+    EXPECT_EQ(run("report --json x"), 0);
     EXPECT_EQ(run("trace x -o y.json"), 0);
     EXPECT_EQ(run("trace x --perfetto -o y.pb"), 0);
     EXPECT_GT(fs::file_size(folder_ / "y.pb"), 100u);
@@ -220,9 +223,9 @@ TEST_F(Record, EndsBySignalsWhenTheCommandHasEnded) {
 }
 
 TEST_F(Record, WantsAProperCommandLine) {
-    for (const char* words :
-         {"", "nothing", "record", "record --", "record -o", "record -x -- true", "stat", "stat a b",
-          "trace x", "trace -o y", "record --limit 0 -- true", "record --limit x -- true"}) {
+    for (const char* words : {"", "nothing", "record", "record --", "record -o", "record -x -- true", "stat",
+                              "stat a b", "trace x", "trace -o y", "report", "report a b", "report --top 0 x",
+                              "record --limit 0 -- true", "record --limit x -- true"}) {
         EXPECT_EQ(run(words), 2) << words;
         EXPECT_THAT(output_, HasSubstr("usage: orrery-prof")) << words;
     }

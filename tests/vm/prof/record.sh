@@ -11,6 +11,16 @@ grep -Eq '^  copy +[0-9]+ ' /tmp/stat
 grep -Eq '^  orrStreamDestroy +1 ' /tmp/stat
 # `!` would not end the script.
 if grep -E 'was told too late|did not end by exit' /tmp/stat; then exit 1; fi
+# What the card is and could do, what copies moved and between whose memories, and how much memory there was.
+orrery-prof report /tmp/sample.prof > /tmp/report
+cat /tmp/report
+grep -Eq '^  device 0: Orrery 1, 0000:[0-9a-f:.]+, ' /tmp/report
+grep -Eq '^    kernels +\[#+\.+\] +[0-9.]+ % .* of 8 vector cores at work' /tmp/report
+grep -Eq '^    memory: 3\.5 MiB of ' /tmp/report
+grep -Eq '^    host to device +12 +3\.3 MiB .* 32 +[89][0-9]\.' /tmp/report
+grep -Eq '^    device to host +10 +2\.8 MiB ' /tmp/report
+grep -Eq '^    saxpy +1 .* 32 ' /tmp/report
+grep -Eq '^    at .* host +[a-z_]+ +orr(LaunchKernel|Memcpy)$' /tmp/report
 orrery-prof trace /tmp/sample.prof -o /tmp/trace.json
 [ "$(grep -o '"name":"orrLaunchKernel"' /tmp/trace.json | wc -l)" = 9 ]
 [ "$(grep -o '"ph":"f"' /tmp/trace.json | wc -l)" -ge 9 ]

@@ -1,0 +1,425 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "tools/prof/analysis.h"
+#include "tools/prof/show.h"
+#include "tools/text/table.h"
+#include "tools/text/units.h"
+
+namespace orrery::prof {
+namespace {
+
+using text::Align;
+using Json = nlohmann::ordered_json;
+
+std::string of_share(double share) {
+    return fmt::format("{:.1f} %", share * 100);
+}
+
+std::string bar(double share) {
+    constexpr std::size_t kWidth = 24;
+    const double clipped = std::clamp(share, 0.0, 1.0);
+    const auto full = static_cast<std::size_t>(std::lround(clipped * kWidth));
+    return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
+}
+
+std::string number(double value) {
+    return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
+std::string card_title(const DeviceModel& device, const Activity& activity) {
+    std::string title = fmt::format("device {}", device.number);
+    if (device.card == nullptr) return title;
+    return fmt::format("{}: {}, {}", title, plain(activity.text(device.card->head.text)),
+                       plain(activity.text(device.card->pci)));
+}
+
+std::string why_idle(const DeviceSums& sums) {
+    std::vector<std::pair<std::uint64_t, std::size_t>> order;
+    for (std::size_t i = 0; i < kIdleKinds; ++i) {
+        if (sums.idle_ps[i] > 0) order.emplace_back(~sums.idle_ps[i], i);
+    }
+    std::ranges::sort(order);
+    std::string text;
+    for (const auto& [key, i] : order) {
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(static_cast<Idle>(i)),
+                            of_share(sums.share(sums.idle_ps[i])));
+    }
+    return text;
+}
+
+class DeviceText {
+  public:
+    DeviceText(const Activity& activity, const DeviceSums& sums, std::size_t top)
+        : activity_(activity), sums_(sums), device_(*sums.device), top_(top) {}
+
+    std::string text() const {
+        return fmt::format("\n  {}, {} of model time from its first work to its last\n",
+                           card_title(device_, activity_), text::duration(sums_.span_ps)) +
+               engines() + memory() + kernels() + copies() + gaps() + waits() + links();
+    }
+
+  private:
+    std::string engines() const {
+        text::Table table({{"engines"}, {""}, {"share", Align::kRight}, {"time", Align::kRight}, {""}});
+        const auto row = [&](const char* name, std::uint64_t ps, std::string note) {
+            const double share = sums_.share(ps);
+            table.row({name, bar(share), of_share(share), text::duration(ps), std::move(note)});
+        };
+        const std::uint64_t vector = sums_.vector_ps(), copy = sums_.copy_ps();
+        std::string cores;
+        if (device_.card != nullptr && device_.card->vector_cores > 0 && vector > 0) {
+            cores = fmt::format("{} of {} vector cores at work meanwhile",
+                                of_share(static_cast<double>(sums_.kernel_used_ps) /
+                                         (static_cast<double>(vector) * device_.card->vector_cores)),
+                                device_.card->vector_cores);
+        }
+        row("kernels", vector, cores);
+        row("copies", copy,
+            copy == 0 || vector == 0
+                ? ""
+                : fmt::format("{} of that beside kernels",
+                              of_share(static_cast<double>(sums_.overlap_ps) / static_cast<double>(copy))));
+        row("nothing", sums_.span_ps - std::min(sums_.span_ps, sums_.busy_ps()), why_idle(sums_));
+        std::string text = table.text("    ");
+        if (sums_.preemptions > 0) {
+            text += fmt::format("    kernels were interrupted {} times, for {} together\n",
+                                text::grouped(sums_.preemptions), text::duration(sums_.preempted_ps));
+        }
+        return text;
+    }
+    std::string memory() const {
+        if (device_.memory_peak == 0) return "";
+        std::string text = fmt::format("    memory: {}", bytes_text(device_.memory_peak));
+        if (device_.card != nullptr) text += " of " + bytes_text(device_.card->vram_bytes);
+        return text + " at most\n";
+    }
+    std::string kernels() const {
+        const bool counted =
+            std::ranges::any_of(sums_.kernels, [](const KernelSums& one) { return one.roofline.runs > 0; });
+        const std::uint32_t cores = device_.card == nullptr ? 0 : device_.card->vector_cores;
+        std::vector<text::Table::Head> heads = {{"kernels"},
+                                                {"count", Align::kRight},
+                                                {"total", Align::kRight},
+                                                {"mean", Align::kRight},
+                                                {"share", Align::kRight},
+                                                {"groups", Align::kRight},
+                                                {"cores", Align::kRight}};
+        if (counted) {
+            for (const char* head : {"FLOP/byte", "GFLOP/s", "GB/s", "roof"})
+                heads.push_back({head, Align::kRight});
+            heads.push_back({""});
+        }
+        text::Table table(std::move(heads));
+        for (const KernelSums& one : first(sums_.kernels)) {
+            const double use = one.core_use(cores);
+            std::vector<std::string> cells = {plain(one.name),
+                                              text::grouped(one.totals.count),
+                                              text::duration(one.totals.total_ps),
+                                              text::duration(one.totals.mean_ps()),
+                                              of_share(sums_.share(one.totals.total_ps)),
+                                              one.groups == 0 ? "" : text::grouped(one.groups),
+                                              use == 0 ? "" : of_share(use)};
+            if (const Roofline& roof = one.roofline; roof.runs > 0) {
+                cells.push_back(number(roof.intensity()));
+                cells.push_back(number(roof.gflops()));
+                cells.push_back(number(roof.gb_per_s()));
+                cells.push_back(roof.share() == 0 ? "" : of_share(roof.share()));
+                cells.emplace_back(roof.share() == 0  ? ""
+                                   : roof.by_memory() ? "of VRAM's bandwidth"
+                                                      : "of the peak");
+            }
+            table.row(std::move(cells));
+        }
+        std::string text = block(table, sums_.kernels.size());
+        if (!sums_.kernels.empty() && !counted)
+            text += "    no roofline: kernels were not counted (record --counters)\n";
+        return text;
+    }
+    std::string copies() const {
+        text::Table table({{"copies"},
+                           {"count", Align::kRight},
+                           {"bytes", Align::kRight},
+                           {"total", Align::kRight},
+                           {"mean", Align::kRight},
+                           {"GB/s", Align::kRight},
+                           {"at most", Align::kRight},
+                           {"", Align::kRight}});
+        for (const CopySums& one : sums_.copies) {
+            const bool known = one.bytes > 0;
+            table.row({one.name(), text::grouped(one.totals.count), known ? bytes_text(one.bytes) : "",
+                       text::duration(one.totals.total_ps), text::duration(one.totals.mean_ps()),
+                       known ? number(one.gb_per_s()) : "", one.bound ? number(*one.bound) : "",
+                       one.bound && one.totals.total_ps > 0
+                           ? of_share(one.best_ps / static_cast<double>(one.totals.total_ps))
+                           : ""});
+        }
+        if (sums_.fills.count > 0) {
+            table.row({"fills", text::grouped(sums_.fills.count), "", text::duration(sums_.fills.total_ps),
+                       text::duration(sums_.fills.mean_ps())});
+        }
+        return block(table, 0);
+    }
+    std::string gaps() const {
+        text::Table table({{"longest gaps"}, {"length", Align::kRight}, {"why"}, {"what came then"}, {"by"}});
+        for (const Gap& gap : first(sums_.gaps)) {
+            std::string then, by;
+            if (gap.ended_by != kNone) {
+                const Work& work = activity_.work[gap.ended_by];
+                then = plain(activity_.name(work));
+                by = call_of(work);
+            }
+            table.row(
+                {"at " + text::duration(gap.time.begin - device_.begin_ps),
+                 text::duration(gap.time.end - gap.time.begin),
+                 gap.who.empty() ? name_of(gap.why) : fmt::format("{}: {}", name_of(gap.why), plain(gap.who)),
+                 then, by});
+        }
+        return block(table, sums_.gaps.size());
+    }
+    std::string call_of(const Work& work) const {
+        if (work.call == kNone) return "";
+        return plain(activity_.text(activity_.process->calls[work.call].head.text));
+    }
+    std::string waits() const {
+        text::Table table({{"streams waited for"},
+                           {"count", Align::kRight},
+                           {"total", Align::kRight},
+                           {"mean", Align::kRight},
+                           {"longest", Align::kRight}});
+        for (const WaitSums& one : first(sums_.waits)) {
+            table.row({plain(one.from), text::grouped(one.totals.count), text::duration(one.totals.total_ps),
+                       text::duration(one.totals.mean_ps()), text::duration(one.totals.longest_ps)});
+        }
+        return block(table, sums_.waits.size());
+    }
+    std::string links() const {
+        text::Table table({{"links"}, {"to"}, {"GB/s", Align::kRight}, {"latency", Align::kRight}, {""}});
+        for (const LinkRecord* link : device_.links) {
+            table.row({fmt::format("port {}", link->port),
+                       link->peer_device >= 0 ? fmt::format("device {}", link->peer_device)
+                                              : fmt::format("card {:#x}", link->peer_uid),
+                       number(link->gbit_per_s / 8.0), text::duration(std::uint64_t{link->latency_ns} * 1000),
+                       link->state == kLinkDegraded ? "degraded" : ""});
+        }
+        return block(table, 0);
+    }
+
+    template <typename Row>
+    std::span<const Row> first(const std::vector<Row>& rows) const {
+        return std::span(rows).first(std::min(rows.size(), top_));
+    }
+    std::string block(const text::Table& table, std::size_t all) const {
+        if (table.empty()) return "";
+        std::string text = "\n" + table.text("    ");
+        if (all > top_) text += fmt::format("    and {} more (--top N)\n", text::grouped(all - top_));
+        return text;
+    }
+
+    static constexpr std::uint32_t kLinkDegraded = 4;  // as orrLinkState has it
+    const Activity& activity_;
+    const DeviceSums& sums_;
+    const DeviceModel& device_;
+    const std::size_t top_;
+};
+
+std::string calls_text(const Sums& sums, std::size_t top) {
+    text::Table table({{"calls, host time"},
+                       {"count", Align::kRight},
+                       {"total", Align::kRight},
+                       {"mean", Align::kRight},
+                       {"longest", Align::kRight},
+                       {"errors", Align::kRight}});
+    for (const CallSums& one : std::span(sums.calls).first(std::min(sums.calls.size(), top))) {
+        table.row({plain(one.name), text::grouped(one.totals.count), text::duration(one.totals.total_ps),
+                   text::duration(one.totals.mean_ps()), text::duration(one.totals.longest_ps),
+                   one.totals.failed == 0 ? "" : text::grouped(one.totals.failed)});
+    }
+    if (table.empty()) return "";
+    std::string text = "\n" + table.text("  ");
+    if (sums.calls.size() > top) text += fmt::format("  and {} more (--top N)\n", sums.calls.size() - top);
+    return text;
+}
+
+std::string process_text(const Activity& activity, std::size_t top) {
+    const Sums sums = sums_of(activity);
+    const Process& process = *activity.process;
+    std::string text = fmt::format("process {}: {}\n", process.pid, plain(process.command));
+    if (sums.working_ns > 0) {
+        text += fmt::format(
+            "  {} of host time from the first submission to the last wait, in {} of it nothing was "
+            "submitted\n",
+            text::duration(sums.working_ns * 1000),
+            of_share(static_cast<double>(sums.nothing_submitted_ns) / static_cast<double>(sums.working_ns)));
+    }
+    if (activity.host_memory_peak > 0)
+        text += fmt::format("  pinned memory: {} at most\n", bytes_text(activity.host_memory_peak));
+    for (const DeviceSums& device : sums.devices)
+        text += DeviceText(activity, device, top).text();
+    text += calls_text(sums, top);
+    if (sums.devices.empty() && sums.calls.empty()) text += "  nothing was recorded\n";
+    return text + missing_text(process);
+}
+
+Json json_of(const Totals& totals) {
+    return {{"count", totals.count},
+            {"failed", totals.failed},
+            {"total_ps", totals.total_ps},
+            {"shortest_ps", totals.shortest_ps},
+            {"longest_ps", totals.longest_ps}};
+}
+
+Json optional(const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+
+Json json_of(const Bounds& bounds) {
+    return {{"vram_gb_per_s", optional(bounds.vram_gb_per_s)},
+            {"host_gb_per_s", optional(bounds.host_gb_per_s)},
+            {"copy_engine_gb_per_s", optional(bounds.copy_engine_gb_per_s)},
+            {"link_gb_per_s", optional(bounds.link_gb_per_s)},
+            {"gflops_f16", optional(bounds.gflops_f16)},
+            {"gflops_f32", optional(bounds.gflops_f32)},
+            {"gflops_f64", optional(bounds.gflops_f64)}};
+}
+
+Json json_of(const KernelSums& kernel, std::uint32_t cores) {
+    Json json = {{"name", kernel.name}};
+    json.update(json_of(kernel.totals));
+    json["used_ps"] = kernel.used_ps;
+    json["groups"] = kernel.groups;
+    json["core_use"] = kernel.core_use(cores);
+    if (const Roofline& roof = kernel.roofline; roof.runs > 0) {
+        json["roofline"] = {{"runs", roof.runs},
+                            {"flops", roof.flops},
+                            {"vram_bytes", roof.bytes},
+                            {"intensity", roof.intensity()},
+                            {"gflops", roof.gflops()},
+                            {"gb_per_s", roof.gb_per_s()},
+                            {"attainable_gflops", roof.attainable_gflops()},
+                            {"share", roof.share()},
+                            {"bound", roof.by_memory() ? "vram" : "compute"}};
+    }
+    return json;
+}
+
+Json json_of(const Gap& gap, const Activity& activity) {
+    Json json = {{"begin_ps", gap.time.begin},
+                 {"length_ps", gap.time.end - gap.time.begin},
+                 {"why", name_of(gap.why)}};
+    if (!gap.who.empty()) json["who"] = gap.who;
+    if (gap.ended_by == kNone) return json;
+    const Work& work = activity.work[gap.ended_by];
+    json["ended_by"] = activity.name(work);
+    if (work.call != kNone) json["call"] = activity.text(activity.process->calls[work.call].head.text);
+    json["correlation"] = work.record->correlation;
+    return json;
+}
+
+Json json_of(const DeviceSums& sums, const Activity& activity, std::size_t top) {
+    const DeviceModel& device = *sums.device;
+    Json json = {{"device", device.number}};
+    if (device.card != nullptr) {
+        json["card"] = activity.text(device.card->head.text);
+        json["pci_address"] = activity.text(device.card->pci);
+        json["uid"] = device.card->uid;
+    }
+    json["bounds"] = json_of(device.bounds);
+    json["span_ps"] = sums.span_ps;
+    json["kernels_busy_ps"] = sums.vector_ps();
+    json["copies_busy_ps"] = sums.copy_ps();
+    json["overlap_ps"] = sums.overlap_ps;
+    json["idle_ps"] = sums.span_ps - std::min(sums.span_ps, sums.busy_ps());
+    json["cores_used_ps"] = sums.kernel_used_ps;
+    json["memory_peak_bytes"] = device.memory_peak;
+    json["preemptions"] = sums.preemptions;
+    json["preempted_ps"] = sums.preempted_ps;
+    Json& idle = json["idle_by_ps"] = Json::object();
+    for (std::size_t i = 0; i < kIdleKinds; ++i)
+        idle[name_of(static_cast<Idle>(i))] = sums.idle_ps[i];
+    const std::uint32_t cores = device.card == nullptr ? 0 : device.card->vector_cores;
+    Json& kernels = json["kernels"] = Json::array();
+    for (const KernelSums& one : sums.kernels)
+        kernels.push_back(json_of(one, cores));
+    Json& copies = json["copies"] = Json::array();
+    for (const CopySums& one : sums.copies) {
+        Json row = {{"direction", one.name()}};
+        row.update(json_of(one.totals));
+        row["bytes"] = one.bytes;
+        row["gb_per_s"] = one.gb_per_s();
+        row["bound_gb_per_s"] = optional(one.bound);
+        copies.push_back(std::move(row));
+    }
+    json["fills"] = json_of(sums.fills);
+    Json& gaps = json["gaps"] = Json::array();
+    for (std::size_t i = 0; i < std::min(top, sums.gaps.size()); ++i)
+        gaps.push_back(json_of(sums.gaps[i], activity));
+    json["gap_count"] = sums.gaps.size();
+    Json& waits = json["waits"] = Json::array();
+    for (const WaitSums& one : sums.waits) {
+        Json row = {{"from", one.from}};
+        row.update(json_of(one.totals));
+        waits.push_back(std::move(row));
+    }
+    Json& links = json["links"] = Json::array();
+    for (const LinkRecord* link : device.links) {
+        links.push_back({{"port", link->port},
+                         {"peer_uid", link->peer_uid},
+                         {"peer_device", link->peer_device},
+                         {"gbit_per_s", link->gbit_per_s},
+                         {"latency_ns", link->latency_ns}});
+    }
+    return json;
+}
+
+}  // namespace
+
+std::string bytes_text(std::uint64_t bytes) {
+    static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    auto value = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit)
+        value /= 1024;
+    return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string report_text(const Model& model, std::size_t top) {
+    std::string text;
+    for (const Activity& activity : model.processes)
+        text += (text.empty() ? "" : "\n") + process_text(activity, top);
+    return text;
+}
+
+std::string report_json(const Model& model, std::size_t top) {
+    Json all = {{"processes", Json::array()}};
+    for (const Activity& activity : model.processes) {
+        const Sums sums = sums_of(activity);
+        const Process& process = *activity.process;
+        Json json = {{"pid", process.pid},
+                     {"command", process.command},
+                     {"lost_records", process.lost},
+                     {"ended", process.ended},
+                     {"host_working_ns", sums.working_ns},
+                     {"host_nothing_submitted_ns", sums.nothing_submitted_ns},
+                     {"host_memory_peak_bytes", activity.host_memory_peak}};
+        Json& devices = json["devices"] = Json::array();
+        for (const DeviceSums& device : sums.devices)
+            devices.push_back(json_of(device, activity, top));
+        Json& calls = json["calls"] = Json::array();
+        for (const CallSums& one : sums.calls) {
+            Json row = {{"name", one.name}};
+            row.update(json_of(one.totals));
+            calls.push_back(std::move(row));
+        }
+        all["processes"].push_back(std::move(json));
+    }
+    return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace orrery::prof
