@@ -114,17 +114,25 @@ TEST_F(Meetings, AllLearnWhoAllAre) {
 }
 
 TEST_F(Meetings, WhoHasAnotherSecretIsRefusedAndNobodyElse) {
+    // The right one comes when the wrong one has been refused, or has ended.
+    int refused[2];
+    ASSERT_EQ(::pipe(refused), 0);
     Child wrong([&] {
         GroupToken token = token_;
         std::ranges::fill(token.secret, '0');
         const Status met = meeting(token, 1, 2).meet();
+        ::close(refused[1]);
         return !met && met.error().text.find("secret") != std::string::npos ? code_of(met) : 98;
     });
     Child right([&] {
-        ::usleep(20'000);
+        ::close(refused[1]);
+        char byte;
+        (void)!::read(refused[0], &byte, 1);
         return code_of(meeting(token_, 1, 2).meet());
     });
+    ::close(refused[1]);
     EXPECT_TRUE(meeting(token_, 0, 2).meet());
+    ::close(refused[0]);
     EXPECT_EQ(wrong.join(), orrErrorInvalidValue);
     EXPECT_EQ(right.join(), 0);
 }
