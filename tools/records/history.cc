@@ -69,7 +69,8 @@ Time QueueLife::waiting(Time from, Time to) const {
     return sum;
 }
 
-History::History(std::vector<Record> records) : records_(std::move(records)) {
+History::History(std::vector<Record> records, const Beginning* beginning) : records_(std::move(records)) {
+    if (beginning != nullptr) begin(*beginning);
     for (std::size_t at = 0; at < records_.size(); ++at)
         take(at);
     if (!records_.empty()) end_ = std::max(end_, records_.back().time);
@@ -77,6 +78,39 @@ History::History(std::vector<Record> records) : records_(std::move(records)) {
     open_.clear();
     open_waits_.clear();
     rings_.clear();
+}
+
+void History::begin(const Beginning& beginning) {
+    tables_ = Tables{beginning.tables, beginning.step};
+    for (const ContextRow& row : beginning.rows.contexts)
+        context_names_[row.number] = row.name;
+    Record moment;
+    moment.step = beginning.step;
+    moment.time = beginning.time;
+    for (const QueueRow& row : beginning.rows.queues) {
+        QueueLife& queue = life(row.number, moment);
+        queue.context = static_cast<std::uint32_t>(row.context);
+        queue.priority = static_cast<std::uint32_t>(row.priority);
+        queue.weight = static_cast<std::uint32_t>(row.weight);
+        queue.slice_us = static_cast<std::uint32_t>(row.slice_us);
+        queue.name = row.name;
+        queue.packets = row.retired;
+        queue.error = static_cast<std::uint32_t>(row.error);
+        queue.states.push_back({moment.time, moment.step, static_cast<std::uint32_t>(row.state)});
+        rings_[row.number].emplace_back(row.producer, moment.time);
+        if (row.state != ORR_TSTATE_SEMAPHORE) continue;
+        memories_.try_emplace(row.wait_memory, memories_.size());
+        Wait wait;
+        wait.queue = row.number;
+        wait.memory = row.wait_memory;
+        wait.value = row.wait_value;
+        wait.va = row.wait_va;
+        wait.index = row.next;
+        wait.from = moment.time;
+        wait.from_step = moment.step;
+        open_waits_[row.number] = waits_.size();
+        waits_.push_back(wait);
+    }
 }
 
 Time History::begin() const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/records/records.h"
+#include "tools/records/snapshot.h"
 
 namespace orrery::records {
 
@@ -93,9 +94,17 @@ struct Deadlock {
     std::vector<DeadlockEdge> edges;
 };
 
+// What the firmware's tables say as a recording begins in the midst.
+struct Beginning {
+    std::uint64_t tables = 0;  // address of struct orr_inspect
+    std::uint64_t step = 0;
+    Time time = 0;
+    Snapshot rows;
+};
+
 class History final : public Labels {
   public:
-    explicit History(std::vector<Record> records);
+    explicit History(std::vector<Record> records, const Beginning* beginning = nullptr);
 
     const std::vector<Record>& records() const { return records_; }
     const std::vector<std::size_t>& decisions() const { return decisions_; }  // in records()
@@ -130,6 +139,7 @@ class History final : public Labels {
     std::string memory(std::uint64_t address) const override;
 
   private:
+    void begin(const Beginning& beginning);
     void take(std::size_t at);
     QueueLife& life(std::uint32_t number, const Record& record);
     Job* open_job(std::uint32_t queue, std::uint64_t index);

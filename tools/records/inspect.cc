@@ -107,6 +107,17 @@ Result<Inspect> Inspect::read(Sram sram, std::uint64_t address) {
     return inspect;
 }
 
+std::optional<std::uint64_t> Inspect::find(Sram sram) {
+    for (std::uint64_t at = 0; at + sizeof(orr_inspect) <= sram.size(); at += sizeof(std::uint64_t)) {
+        std::uint64_t magic = 0;
+        std::memcpy(&magic, sram.data() + at, sizeof magic);
+        if (magic != ORR_INSPECT_MAGIC) continue;
+        const auto inspect = read(sram, ORR_SRAM_BASE + at);
+        if (inspect && inspect->table("queue") != nullptr) return ORR_SRAM_BASE + at;
+    }
+    return std::nullopt;
+}
+
 std::uint64_t address_of(const Inspect::Table& table, std::uint64_t row, const Inspect::Field& field) {
     return table.base + row * table.stride + field.offset;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,9 @@ class Inspect {
 
     // `address` of struct orr_inspect, as ORR_TRACE_START gives it.
     static Result<Inspect> read(Sram sram, std::uint64_t address);
+
+    // The address at which it can be read, of a firmware that has said so before the recording began.
+    static std::optional<std::uint64_t> find(Sram sram);
 
     const std::vector<Table>& tables() const { return tables_; }
     const Table* table(std::string_view name) const;

@@ -50,7 +50,8 @@ Result<std::unique_ptr<Debugger>> Debugger::make(std::unique_ptr<Session> sessio
     debugger->program_ = std::move(*program);
     // These moves too may find a divergence, and fewer records are left then.
     do {
-        debugger->history_ = std::make_unique<History>(s.records());
+        debugger->find_beginning();
+        debugger->make_history();
         debugger->find_inspect();
         debugger->go_to_first();
     } while (s.take_divergence());
@@ -61,6 +62,9 @@ Result<std::unique_ptr<Debugger>> Debugger::make(std::unique_ptr<Session> sessio
     if (!about.verified)
         debugger->notes_.emplace_back(
             "not verified: the events are what the file says; 'verify' replays and checks them");
+    if (about.resumed)
+        debugger->notes_.push_back(fmt::format(
+            "a flight recorder's: it begins at {}, and what was before is not kept", moment_text(about.start)));
     if (about.crashed)
         debugger->notes_.emplace_back("the recorder died; this is all up to the last block that it wrote");
     if (!note.empty()) debugger->notes_.push_back(note);
@@ -74,13 +78,29 @@ void Debugger::go_to_first() {
 
 std::string Debugger::take_divergence() {
     if (!session_->take_divergence()) return {};
-    history_ = std::make_unique<History>(session_->records());
+    make_history();
     // The tables stay known to the conditions of breakpoints, which have been given their places.
     if (!history_->tables()) no_inspect_ = kNoTables;
     return fmt::format(
         "{}{}. The recording ends at step {} from now on, and this is step {}; what was asked for can be "
         "asked of what is left",
         kNotWhatWasRecorded, session_->about().divergence, session_->end(), session_->position());
+}
+
+void Debugger::make_history() {
+    history_ = std::make_unique<History>(session_->records(), beginning_ ? &*beginning_ : nullptr);
+}
+
+// Of a recording that begins in the midst: what the firmware said before is gone, and its tables are there.
+void Debugger::find_beginning() {
+    beginning_.reset();
+    if (!session_->about().resumed) return;
+    session_->seek(1);
+    const auto address = Inspect::find(session_->sram());
+    const auto inspect = address ? Inspect::read(session_->sram(), *address) : fail("{}", kNoTables);
+    if (inspect)
+        beginning_ = Beginning{*address, session_->position(), session_->time(),
+                               take_snapshot(*inspect, session_->sram())};
 }
 
 // The tables are constant data: as they are when the firmware says where they are, they stay.

@@ -108,10 +108,13 @@ class Debugger {
 
   private:
     Debugger() = default;
+    void find_beginning();
+    void make_history();
     void find_inspect();
     void go_to_first();
 
     std::unique_ptr<Session> session_;
+    std::optional<Beginning> beginning_;
     std::unique_ptr<History> history_;
     std::optional<Inspect> inspect_;
     std::string no_inspect_;  // why there is none

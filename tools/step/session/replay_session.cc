@@ -20,6 +20,7 @@ class ReplaySession final : public Session {
         about_.cycle_ps = info.cycle_ps;
         about_.start = info.start_ps;
         about_.crashed = info.crashed;
+        about_.resumed = info.resumed;
         look();
         if (!replayer_->images().empty()) {
             const emu::TraceImage& image = replayer_->images().front();

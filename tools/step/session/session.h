@@ -34,6 +34,7 @@ struct About {
     Time cycle_ps = 1000;
     Time start = 0;          // model time at position 0
     bool crashed = false;    // the recorder died; this is all up to its last block
+    bool resumed = false;    // it begins in the midst; position 1 is the first at which the core runs
     std::string divergence;  // not empty: replay does not make what was recorded
     std::uint64_t hashes_checked = 0;
     bool verified = true;  // all was replayed and checked; a long recording not when it is opened
