@@ -542,9 +542,11 @@ std::expected<Extract, std::string> extract(const std::string& trace) {
     if (!sku) return std::unexpected(sku.error());
     Observer observer(sku->host_store_ps);
     if (reader->info().resumed)
-        return std::unexpected(fmt::format(
-            "{}: a flight recorder's recording begins in the midst, and what arrived before is not in it: record the "
-            "card from power-on (--record)", trace));
+        return std::unexpected(
+            fmt::format("{}: a flight recorder's recording begins in the midst, and what arrived before is "
+                        "not in it: record the "
+                        "card from power-on (--record)",
+                        trace));
     auto replayer = emu::Replayer::open(*std::move(reader), {}, emu::Opening::kWhole,
                                         [&](const emu::PortAccess& access) { observer.see(access); });
     if (!replayer) return std::unexpected(replayer.error());

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -93,7 +94,10 @@ std::vector<std::string> card_command(const Options& options, unsigned index, co
     if (!options.sku.empty()) argv.insert(argv.end(), {"--sku", options.sku});
     for (const std::string& check : options.checks)
         argv.insert(argv.end(), {"--check", check});
-    if (!options.record.empty()) argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
+    if (!options.record.empty())
+        argv.insert(argv.end(), {"--record", recording_of(options, index).string()});
+    else if (options.flight_mib != 0)
+        argv.insert(argv.end(), {"--flight", fmt::format("{}", options.flight_mib)});
     if (index < options.faults.size() && !options.faults[index].empty())
         argv.insert(argv.end(), {"--faults", options.faults[index]});
     const fs::path& shared = options.shared.empty() ? directory : options.shared;
@@ -124,6 +128,8 @@ std::vector<std::string> switch_command(const Options& options, unsigned index, 
 namespace {
 
 Result<Card> start(Card made, const std::vector<std::string>& argv, int interrupt_fd) {
+    std::vector<int> keep;
+    if (made.flight) keep.push_back(made.flight.get());
     auto err = open_log(made.log.string());
     if (!err) return std::unexpected(err.error());
     int out[2];
@@ -131,7 +137,8 @@ Result<Card> start(Card made, const std::vector<std::string>& argv, int interrup
         return fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     Fd reader(out[0]);
     Fd writer(out[1]);
-    auto process = Child::start({.argv = argv, .in = -1, .out = writer.get(), .err = err->get(), .keep = {}});
+    auto process =
+        Child::start({.argv = argv, .in = -1, .out = writer.get(), .err = err->get(), .keep = keep});
     if (!process) return std::unexpected(process.error());
     writer.reset();
     if (auto ready = wait_ready(made.name, *process, reader.get(), made.log, interrupt_fd); !ready)
@@ -145,14 +152,25 @@ Result<Card> start(Card made, const std::vector<std::string>& argv, int interrup
 
 Result<Card> start_card(const Options& options, unsigned index, const fs::path& directory,
                         const fs::path& logs, int interrupt_fd) {
+    std::vector<std::string> argv = card_command(options, index, directory);
+    Fd flight;
+    if (options.record.empty() && options.flight_mib != 0) {
+        flight = Fd(::memfd_create("orrery-flight", MFD_CLOEXEC));
+        if (!flight)
+            return fail(fmt::format("cannot make the memory of a flight recorder: {}", std::strerror(errno)));
+        // It gets the descriptor under this number.
+        argv.insert(argv.begin() + 1, {"--flight-file", fmt::format("/proc/self/fd/{}", flight.get())});
+    }
     return start({.name = fmt::format("card {}", index),
                   .index = index,
                   .process = {},
                   .output = {},
                   .socket = card_socket(directory, index),
                   .control = options.control ? control_path(directory, index) : fs::path(),
-                  .log = logs / fmt::format("card{}.log", index)},
-                 card_command(options, index, directory), interrupt_fd);
+                  .log = logs / fmt::format("card{}.log", index),
+                  .flight = std::move(flight),
+                  .died = {}},
+                 argv, interrupt_fd);
 }
 
 Result<Card> start_switch(const Options& options, unsigned index, const fs::path& directory,
@@ -163,7 +181,9 @@ Result<Card> start_switch(const Options& options, unsigned index, const fs::path
                   .output = {},
                   .socket = {},
                   .control = {},
-                  .log = logs / fmt::format("switch{}.log", index)},
+                  .log = logs / fmt::format("switch{}.log", index),
+                  .flight = {},
+                  .died = {}},
                  switch_command(options, index, directory), interrupt_fd);
 }
 

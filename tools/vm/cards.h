@@ -19,6 +19,8 @@ struct Card {
     std::filesystem::path socket;
     std::filesystem::path control;  // empty: none
     std::filesystem::path log;
+    Fd flight;                        // the memory of its flight recorder, which outlives it; or none
+    std::optional<std::string> died;  // how it ended before it was told to
 };
 
 // The file that card `index` records to.

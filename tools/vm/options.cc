@@ -19,6 +19,8 @@ namespace {
 
 constexpr unsigned kMaxCards = 16;  // of all VMs
 constexpr unsigned kMaxVms = 8;
+// As orrery-card takes it.
+constexpr std::uint64_t kLeastFlightMib = 16, kMostFlightMib = 4096;
 
 int usage_error(const std::string& text) {
     fmt::print(stderr, "orrery-vm: error: {}\nTry: orrery-vm --help\n", text);
@@ -183,6 +185,21 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
         ->check(CLI::IsMember({"free", "lockstep"}));
     app.add_option("--record", options.record,
                    "Directory for recordings of the cards' control cores: cardN.otrace, for orrery-step");
+    app.add_option(
+           "--flight", options.flight_mib,
+           "MiB of memory in which each card keeps the last of what its control core did, for a report "
+           "(64; 0: none; not with --record)")
+        ->check([](const std::string& text) {
+            return text == "0" ? std::string()
+                               : CLI::Range(kLeastFlightMib, kMostFlightMib)(std::string(text));
+        });
+    app.add_option(
+        "--report", options.report,
+        "Write all that is known of the run into this file, for orrery-step bundle, however it ends; "
+        "SIGUSR1 does so at once (without it: report.tar among the logs, if the VM or a card fails)");
+    app.add_option("--report-file", options.report_files,
+                   "One more file for that report, such as a profile (repeatable)")
+        ->allow_extra_args(false);
     app.add_option("--faults", texts.faults,
                    "[N:]PLAN: fault plan of all cards or of card N, a file or its text (repeatable)")
         ->allow_extra_args(false);

@@ -43,14 +43,18 @@ struct Options {
     std::string irq = "msix";
     std::string vram;  // as orrery-card takes it
     std::uint64_t vram_bytes = std::uint64_t{256} << 20;
-    std::string sku;                     // name or file; empty: the default
-    std::string topology;                // a shape or a file; empty: a chain
-    topology::Topology joined;           // what that makes of the cards
-    std::filesystem::path picture;       // a file for a picture of that, instead of a run; empty: none
-    topology::Picture planned;           // what it shows
-    std::string sync = "free";           // or lockstep
-    std::filesystem::path record;        // directory for the cards' recordings; empty: none
-    std::filesystem::path card_program;  // default: orrery-card beside orrery-vm
+    std::string sku;                // name or file; empty: the default
+    std::string topology;           // a shape or a file; empty: a chain
+    topology::Topology joined;      // what that makes of the cards
+    std::filesystem::path picture;  // a file for a picture of that, instead of a run; empty: none
+    topology::Picture planned;      // what it shows
+    std::string sync = "free";      // or lockstep
+    std::filesystem::path record;   // directory for the cards' recordings; empty: none
+    std::uint64_t flight_mib = 64;  // of each card's flight recorder; 0: none
+    std::filesystem::path
+        report;  // a bundle about the run, however it ends; empty: if it fails, with the logs
+    std::vector<std::filesystem::path> report_files;  // more for the bundle
+    std::filesystem::path card_program;               // default: orrery-card beside orrery-vm
     std::vector<std::string> checks;
     std::vector<std::vector<std::string>> card_args;  // of each card
     std::filesystem::path switch_program;             // default: orrery-switch beside orrery-vm

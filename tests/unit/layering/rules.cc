@@ -121,14 +121,15 @@ const Arrows& sched_arrows() {
 const Arrows& tool_arrows() {
     static const Arrows map = {
         {"tools/bench", {"tools/text", "tools/topology"}},
+        {"tools/bundle", {"tools/text"}},
         {"tools/prof", {"tools/text"}},
         {"tools/records", {"tools/text"}},
         {"tools/run", {"tools/text", "tools/topology"}},
         {"tools/scenario", {"tools/text", "tools/records"}},
         {"tools/smi", {"tools/text", "tools/topology"}},
-        {"tools/step", {"tools/text", "tools/records", "tools/scenario"}},
+        {"tools/step", {"tools/text", "tools/bundle", "tools/records", "tools/scenario"}},
         {"tools/topology", {"tools/text"}},
-        {"tools/vm", {"tools/text", "tools/topology"}},
+        {"tools/vm", {"tools/text", "tools/bundle", "tools/topology"}},
     };
     return map;
 }

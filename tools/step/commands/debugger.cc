@@ -63,8 +63,9 @@ Result<std::unique_ptr<Debugger>> Debugger::make(std::unique_ptr<Session> sessio
         debugger->notes_.emplace_back(
             "not verified: the events are what the file says; 'verify' replays and checks them");
     if (about.resumed)
-        debugger->notes_.push_back(fmt::format(
-            "a flight recorder's: it begins at {}, and what was before is not kept", moment_text(about.start)));
+        debugger->notes_.push_back(
+            fmt::format("a flight recorder's: it begins at {}, and what was before is not kept",
+                        moment_text(about.start)));
     if (about.crashed)
         debugger->notes_.emplace_back("the recorder died; this is all up to the last block that it wrote");
     if (!note.empty()) debugger->notes_.push_back(note);

@@ -35,7 +35,7 @@ constexpr int kTerminalLook = 500;    // milliseconds
 Result<Fd> block_signals() {
     sigset_t set;
     ::sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1})
         ::sigaddset(&set, number);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
@@ -224,7 +224,12 @@ void Run::stop(Failure failure) {
 
 bool Run::interrupted() {
     signalfd_siginfo info;
-    if (::read(signals_.get(), &info, sizeof info) == sizeof info) signal_ = static_cast<int>(info.ssi_signo);
+    if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGUSR1)
+            report_now();
+        else
+            signal_ = static_cast<int>(info.ssi_signo);
+    }
     return signal_ != 0;
 }
 
@@ -316,6 +321,13 @@ void Run::watch() {
     stop_cards();
 }
 
+void Run::note_deaths() {
+    for (auto* all : {&cards_, &switches_})
+        for (auto& each : *all)
+            if (const auto status = each.process->wait(0); status && !each.died)
+                each.died = describe_status(*status);
+}
+
 void Run::stop_cards() {
     const auto stop_one = [&](Card& each, std::string_view program) {
         const auto status = each.process->wait(kCardStopLimit);
@@ -327,6 +339,7 @@ void Run::stop_cards() {
                                 status ? describe_status(*status) : "did not stop on SIGTERM",
                                 each.log.string(), tail(each.log, kTailLines))};
     };
+    note_deaths();
     for (auto* all : {&cards_, &switches_})
         for (auto& each : *all)
             each.process->signal(SIGTERM);
@@ -353,7 +366,9 @@ int run_vm(const Options& given) {
         return ready.error().code;
     }
     run.watch();
-    return run.verdict();
+    const int status = run.verdict();
+    run.report_end();
+    return status;
 }
 
 }  // namespace orrery::vm

@@ -33,6 +33,8 @@ class Run {
 
     // verdict.cc
     int verdict();
+    // report.cc: after verdict(), if somebody wants it or the VM failed
+    void report_end();
     Failure with_logs(Failure failure) const;
 
   private:
@@ -47,7 +49,13 @@ class Run {
     void check_cards();
     void stop(Failure failure);
     void stop_cards();
+    void note_deaths();
+    int judge();
     void say(const std::string& text) const;
+
+    // report.cc
+    void report_now();
+    void write_report(const std::filesystem::path& file, bool ended);
 
     // streams.cc: what comes from the guest, and what goes there
     void read_status();
@@ -98,6 +106,9 @@ class Run {
     std::string reached_ = "nothing";  // for messages: what the guest did last
     std::optional<int> command_status_;
     std::optional<Failure> failure_;
+    bool vm_failed_ = false;  // and not just the command
+    int status_code_ = 0;     // as verdict() gives it
+    std::string verdict_;     // what it said, in a line; empty: all is well
     int signal_ = 0;
 };
 

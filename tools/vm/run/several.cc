@@ -231,7 +231,8 @@ void Several::step() {
             0, std::chrono::duration_cast<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count() + 1));
     if (::poll(fds.data(), fds.size(), wait) < 0) return;
     signalfd_siginfo info;
-    if (fds[0].revents != 0 && ::read(signals_.get(), &info, sizeof info) == sizeof info && signal_ == 0) {
+    if (fds[0].revents != 0 && ::read(signals_.get(), &info, sizeof info) == sizeof info && signal_ == 0 &&
+        info.ssi_signo != SIGUSR1) {
         signal_ = static_cast<int>(info.ssi_signo);
         kill_at_ = Clock::now() + kStopLimit;
         stop_all(SIGTERM);
@@ -280,6 +281,7 @@ Nodes nodes_of(const Options& options) {
 Options options_of(const Options& options, unsigned vm) {
     Options own = options;
     own.vm = vm;
+    if (!own.report.empty()) own.report += fmt::format(".vm{}", vm);
     const Nodes nodes = nodes_of(own);
     own.module_params += fmt::format("{}first_node={} nodes={}", own.module_params.empty() ? "" : " ",
                                      nodes.first, nodes.count);

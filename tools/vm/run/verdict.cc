@@ -11,7 +11,13 @@ Failure Run::with_logs(Failure failure) const {
 }
 
 int Run::verdict() {
+    status_code_ = judge();
+    return status_code_;
+}
+
+int Run::judge() {
     if (signal_ != 0) {
+        verdict_ = fmt::format("stopped by signal {}", signal_);
         fmt::print(stderr, "orrery-vm: stopped by signal {}\n", signal_);
         return kExitSignalBase + signal_;
     }
@@ -34,11 +40,15 @@ int Run::verdict() {
             failure->text += "\n  the end of qemu.log:\n" + text;
     }
     if (!failure) {
-        if (*command_status_ != 0)
+        if (*command_status_ != 0) {
+            verdict_ = fmt::format("the command ended with status {}", *command_status_);
             fmt::print(stderr, "orrery-vm: the command ended with status {}; logs: {}\n", *command_status_,
                        logs_.string());
+        }
         return *command_status_;
     }
+    vm_failed_ = true;
+    verdict_ = failure->text.substr(0, failure->text.find('\n'));
     if (options_.accel == "kvm" && failure->code != kExitCardDied)
         failure->text +=
             "\n  (with --accel kvm, which not every host bears; the default, tcg, needs nothing of it)";

@@ -1,0 +1,53 @@
+// A bundle: all that is known of a run that failed, in one file (docs/bundle.md). It is a tar archive of
+// regular files, the first of which is the manifest, `orrery-bundle.json`: it says what the run was, how it
+// ended, and which files follow, with their lengths and SHA-256.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/text/result.h"
+
+namespace orrery::bundle {
+
+using text::Result;
+
+inline constexpr unsigned kFormat = 1;  // a reader refuses another one
+inline constexpr std::string_view kManifest = "orrery-bundle.json";
+inline constexpr std::size_t kMostFiles = 256;
+inline constexpr std::uint64_t kMostManifest = 4 << 20;
+
+struct File {
+    std::string name;  // letters, digits, '.', '-' and '_'; not the manifest's, and no '.' first
+    std::string bytes;
+};
+
+// Whether a file in a bundle may have this name.
+bool good_name(std::string_view name);
+
+// Writes the file anew, or leaves no file behind. `manifest` is an object; "format" and "files" are added.
+Result<void> write(const std::filesystem::path& file, nlohmann::ordered_json manifest,
+                   const std::vector<File>& files);
+
+struct Bundle {
+    nlohmann::ordered_json manifest;  // an object
+    std::map<std::string, std::string> files;
+
+    // The string, or number, or object that is there, else an empty one: nobody vouches for what a manifest
+    // says.
+    static std::string text(const nlohmann::ordered_json& object, std::string_view key);
+    static std::uint64_t number(const nlohmann::ordered_json& object, std::string_view key);
+    static nlohmann::ordered_json part(const nlohmann::ordered_json& object, std::string_view key);
+};
+
+// Reads and checks a bundle of anybody's: nothing is unpacked to anywhere, no more is taken into memory than
+// the file is long, and each file is the one that the manifest names. The error is one line: file, what is
+// wrong, and what to do.
+Result<Bundle> read(const std::filesystem::path& file);
+
+}  // namespace orrery::bundle

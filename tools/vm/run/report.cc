@@ -1,0 +1,146 @@
+// A bundle: what is known of the run, in one file.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <orrery/hw/bar0.h>
+#include <orrery/hw/trace.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "emulator/api/flight.h"
+#include "tools/bundle/bundle.h"
+#include "tools/vm/run/run.h"
+
+namespace orrery::vm {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+// The end of a log is what matters of a long one.
+constexpr std::streamoff kMostLog = 16 << 20;
+constexpr std::streamoff kMostFile = std::streamoff{1} << 30;
+
+// Nothing: it cannot be read, or is too long to be taken.
+std::optional<std::string> read(const fs::path& file, std::streamoff most, bool the_end) {
+    std::ifstream in(file, std::ios::binary | std::ios::ate);
+    const std::streamoff size = in.tellg();
+    if (!in || (size > most && !the_end)) return std::nullopt;
+    in.seekg(std::max<std::streamoff>(0, size - most));
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+const char* how(int code, bool vm_failed) {
+    if (!vm_failed) return code >= kExitSignalBase && code < kExitSignalBase + 65 ? "signal" : "command";
+    switch (code) {
+        case kExitKernelReport:
+            return "kernel";
+        case kExitCardDied:
+            return "card";
+        case kExitTimeLimit:
+            return "time limit";
+        case kExitModule:
+            return "module";
+        case kExitVmEnded:
+            return "vm";
+        default:
+            return "setup";
+    }
+}
+
+}  // namespace
+
+void Run::report_end() {
+    if (options_.report.empty() && !vm_failed_) return;
+    write_report(options_.report.empty() ? logs_ / "report.tar" : options_.report, true);
+}
+
+void Run::report_now() {
+    if (!qemu_) return;  // there is nothing yet to tell of
+    write_report(options_.report.empty() ? logs_ / "report.tar" : options_.report, false);
+}
+
+// It never changes how the run ends.
+void Run::write_report(const fs::path& file, bool ended) {
+    std::vector<bundle::File> files;
+    ordered_json missing = ordered_json::array();
+    const auto take = [&](std::string name, const fs::path& from, std::streamoff most, bool the_end) {
+        if (auto bytes = read(from, most, the_end))
+            files.push_back({std::move(name), *std::move(bytes)});
+        else
+            missing.push_back(fmt::format("{} ({})", name, from.string()));
+    };
+    if (!ended) note_deaths();
+    ordered_json cards = ordered_json::array();
+    for (const Card& card : cards_) {
+        ordered_json one{{"index", card.index}};
+        if (card.died) one["died"] = *card.died;
+        if (card.index < options_.faults.size() && !options_.faults[card.index].empty())
+            one["faults"] = options_.faults[card.index];
+        const std::string name = fmt::format("card{}.otrace", card.index);
+        if (card.flight) {
+            if (auto kept = emu::flight_recording(card.flight.get()))
+                files.push_back({name, {kept->begin(), kept->end()}});
+            else
+                missing.push_back(fmt::format("{} ({})", name, kept.error()));
+        } else if (!options_.record.empty()) {
+            take(name, recording_of(options_, card.index), kMostFile, false);
+        }
+        if (!files.empty() && files.back().name == name) one["recording"] = name;
+        one["log"] = fmt::format("card{}.log", card.index);
+        take(one["log"], card.log, kMostLog, true);
+        cards.push_back(std::move(one));
+    }
+    ordered_json switches = ordered_json::array();
+    for (const Card& each : switches_) {
+        ordered_json one{{"index", each.index}, {"log", fmt::format("switch{}.log", each.index)}};
+        if (each.died) one["died"] = *each.died;
+        if (each.index < options_.switch_faults.size() && !options_.switch_faults[each.index].empty())
+            one["faults"] = options_.switch_faults[each.index];
+        take(one["log"], each.log, kMostLog, true);
+        switches.push_back(std::move(one));
+    }
+    take("guest.log", logs_ / "guest.log", kMostLog, true);
+    take("qemu.log", logs_ / "qemu.log", kMostLog, true);
+    for (std::size_t i = 0; i < options_.report_files.size(); ++i) {
+        const fs::path& from = options_.report_files[i];
+        const std::string own = from.filename().string();
+        const bool free =
+            bundle::good_name(own) &&
+            std::ranges::none_of(files, [&](const bundle::File& each) { return each.name == own; });
+        take(free ? own : fmt::format("file{}", i), from, kMostFile, false);
+    }
+    ordered_json links = ordered_json::array();
+    for (const auto& [first, second] : options_.joined.links)
+        links.push_back({first.card, first.port, second.card, second.port});
+
+    ordered_json manifest{{"versions",
+                           {{"orrery", ORRERY_VERSION},
+                            {"hardware", fmt::format("{}.{}", ORR_HW_VERSION >> 16, ORR_HW_VERSION & 0xffff)},
+                            {"recordings", fmt::format("{}.{}", ORR_OTRACE_MAJOR, ORR_OTRACE_MINOR)},
+                            {"kernel", kernel_.release}}},
+                          {"command", options_.command},
+                          {"options", options_.given},
+                          {"sku", options_.sku.empty() ? "orrery-1" : options_.sku},
+                          {"topology", {{"named", options_.topology}, {"links", std::move(links)}}},
+                          {"sync", options_.sync},
+                          {"cards", std::move(cards)},
+                          {"switches", std::move(switches)},
+                          {"missing", std::move(missing)}};
+    if (options_.vm) manifest["vm"] = {{"number", *options_.vm}, {"of", options_.vms}};
+    const auto& trouble = console_log_->trouble();
+    if (trouble) manifest["kernel_report"] = console_log_->line();
+    manifest["ended"] = {{"how", ended ? how(status_code_, vm_failed_) : "it has not"},
+                         {"status", status_code_},
+                         {"text", verdict_},
+                         {"reached", reached_}};
+    if (const auto written = bundle::write(file, std::move(manifest), files); !written)
+        fmt::print(stderr, "orrery-vm: {}\n", written.error().text);
+    else
+        fmt::print(stderr, "orrery-vm: a report: orrery-step bundle {}\n", file.string());
+}
+
+}  // namespace orrery::vm
