@@ -9,6 +9,7 @@
  *   orr_routes_lock      mutex     orr_route.c: the map of the links, and routes on the cards
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_work.lock        mutex     a file's place among the records of work
+ *   orr_sample.lock      mutex     and among the samples of counters
  *   orr_sink.lock        mutex     registers of the trace sink, and who wants it on
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card

@@ -46,6 +46,8 @@ struct orr_file {
 	u64 copy_ps;
 	/** @work: what it has of the records of work */
 	struct orr_work work;
+	/** @sample: what it has of the samples of counters */
+	struct orr_sample sample;
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;
 	/**

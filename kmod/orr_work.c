@@ -69,8 +69,13 @@ static u64 *orr_sink_ring(const struct orr_sink *sink)
 	return (u64 *)(sink->memory + 1);
 }
 
-/* Words of whole records so far, of all times. Inside orr_enter(). */
-static u64 orr_sink_head(const struct orr_sink *sink)
+/**
+ * orr_sink_head - words of whole records so far, of all times
+ * @sink: the sink, which is on
+ *
+ * Inside orr_enter(). Return: how many.
+ */
+u64 orr_sink_head(const struct orr_sink *sink)
 {
 	u64 head = READ_ONCE(sink->memory->head);
 
@@ -78,8 +83,13 @@ static u64 orr_sink_head(const struct orr_sink *sink)
 	return sink->before + head;
 }
 
-/* Inside orr_enter(). */
-static int orr_sink_get(struct orr_device *odev)
+/**
+ * orr_sink_get - have the card's sink on
+ * @odev: the card
+ *
+ * Inside orr_enter(), with &orr_sink.lock. Return: 0, then orr_sink_put() is due, or a negative error.
+ */
+int orr_sink_get(struct orr_device *odev)
 {
 	struct orr_sink *sink = &odev->sink;
 	int ret;
@@ -104,7 +114,11 @@ static int orr_sink_get(struct orr_device *odev)
 	return 0;
 }
 
-static void orr_sink_put(struct orr_device *odev)
+/**
+ * orr_sink_put - it is not needed any more by who got it
+ * @odev: the card
+ */
+void orr_sink_put(struct orr_device *odev)
 {
 	struct orr_sink *sink = &odev->sink;
 	int idx;
@@ -191,8 +205,16 @@ static void orr_work_stop(struct orr_file *file)
 	orr_sink_put(odev);
 }
 
-/* Words of the ring from @position on. */
-static void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words, u32 count)
+/**
+ * orr_sink_words - read the ring
+ * @sink: the sink
+ * @position: of the first word, counted as orr_sink_head()
+ * @words: filled
+ * @count: with so many
+ *
+ * Inside orr_enter(). What it reads is to be believed only if orr_sink_overwritten() denies it behind that.
+ */
+void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words, u32 count)
 {
 	const u64 *ring = orr_sink_ring(sink);
 	u32 i;
@@ -201,8 +223,14 @@ static void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words
 		words[i] = READ_ONCE(ring[(position - sink->before + i) % ORR_SINK_RING]);
 }
 
-/* Whether words that were read before, of a record at @position, may have been written over then. */
-static bool orr_sink_overwritten(const struct orr_sink *sink, u64 position)
+/**
+ * orr_sink_overwritten - whether words that were read before may have been written over then
+ * @sink: the sink
+ * @position: of the record that they are of
+ *
+ * Inside orr_enter(). Return: whether.
+ */
+bool orr_sink_overwritten(const struct orr_sink *sink, u64 position)
 {
 	dma_rmb();
 	return orr_sink_head(sink) + ORR_SINK_MARGIN - position > ORR_SINK_RING;

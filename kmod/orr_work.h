@@ -19,6 +19,8 @@ struct orr_sink {
 	struct mutex lock;
 	/** @users: files that want records */
 	unsigned int users;
+	/** @sampler: of these, the one who wants samples of counters, or NULL */
+	struct orr_file *sampler;
 	/** @counting: of these, who want to know what jobs did */
 	unsigned int counting;
 	/** @commands: written since the card's reset */
@@ -67,6 +69,28 @@ struct orr_work {
 	u32 next_job;
 };
 
+/**
+ * struct orr_sample - what a file has of the samples of counters
+ */
+struct orr_sample {
+	/** @lock: guards what follows; before &orr_sink.lock */
+	struct mutex lock;
+	/** @wanted: it is a user of the sink, and its &orr_sink.sampler */
+	bool wanted;
+	/** @next: as &orr_work.next */
+	u64 next;
+	/** @set: counters that are in them, a bit each */
+	u64 set[2];
+};
+
+int orr_sink_get(struct orr_device *odev);
+void orr_sink_put(struct orr_device *odev);
+u64 orr_sink_head(const struct orr_sink *sink);
+void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words, u32 count);
+bool orr_sink_overwritten(const struct orr_sink *sink, u64 position);
+
+void orr_sample_file_init(struct orr_file *file);
+void orr_sample_file_close(struct orr_file *file);
 void orr_work_file_init(struct orr_file *file);
 void orr_work_file_close(struct orr_file *file);
 void orr_work_queue_begins(struct orr_queue *queue);

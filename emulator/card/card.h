@@ -199,6 +199,9 @@ class Card final : private SocEffects {
     void multicast(const Command& command);
     void snapshot(const Command& command);
     void set_sink(const Command& command);
+    void set_sample(std::uint32_t period_ns, std::uint64_t low, std::uint64_t high);
+    void sample();
+    void watch_for_sample();
     bool poll_links();
     void publish_reach(unsigned port);
     std::expected<void, std::string> build_lockstep();
@@ -270,6 +273,7 @@ class Card final : private SocEffects {
     std::unique_ptr<SocRegisters> soc_;
     std::unique_ptr<Recorder> recorder_;
     TraceSink sink_{host_};
+    ModelTime sample_period_ = 0;  // 0: none
     std::unique_ptr<ControlCore> core_;
     std::unique_ptr<sync::Lockstep> lockstep_;
     Event horizon_ = Event::stop();                         // keeps the core from running past it

@@ -112,6 +112,9 @@ void Card::carry_out(const Command& command) {
         case Command::Kind::kSinkAsk:
             sink_.ask(command.number);
             break;
+        case Command::Kind::kSample:
+            set_sample(command.number, command.a, command.b);
+            break;
         case Command::Kind::kBusMaster:
             quiesce();
             host_.set_enabled(command.number != 0);
@@ -242,6 +245,7 @@ void Card::reset() {
     core_->reset();
     (void)sink_.set(0, 0, 0);
     sink_.ask(0);
+    set_sample(0, 0, 0);
     core_->set_trace_sink(nullptr);
     file_.sinks_done.store(0, std::memory_order_relaxed);
     file_.sink_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
@@ -428,9 +432,28 @@ void Card::multicast(const Command& command) {
     file_.multicasts_done.fetch_add(1, std::memory_order_release);
 }
 
+void Card::set_sample(std::uint32_t period_ns, std::uint64_t low, std::uint64_t high) {
+    sample_period_ = period_ns * kPsPerNs;
+    sink_.set_sample({low, high});
+    watch_for_sample();
+}
+
+void Card::watch_for_sample() {
+    const bool wanted = sink_.on() && sample_period_ != 0;
+    const ModelTime next = wanted ? (events_.now() / sample_period_ + 1) * sample_period_ : kNever;
+    events_.watch(next, [](void* self) { static_cast<Card*>(self)->sample(); }, this);
+}
+
+// Time that passes for nobody, as a snapshot.
+void Card::sample() {
+    sink_.sample(events_.now(), snapshot());
+    watch_for_sample();
+}
+
 void Card::set_sink(const Command& command) {
     const std::uint32_t fault = sink_.set(command.a, command.number, command.b);
     core_->set_trace_sink(sink_.on() ? &sink_ : nullptr);
+    watch_for_sample();
     file_.sink_fault.store(fault, std::memory_order_relaxed);
     file_.sinks_done.fetch_add(1, std::memory_order_release);
 }

@@ -31,6 +31,7 @@ struct Command {
         kSnapshot,    // a: bus address | tag
         kSink,        // number: bytes, a: base, b: types
         kSinkAsk,     // number: ORR_SINK_ASK_*
+        kSample,      // number: period in ns, a, b: set
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

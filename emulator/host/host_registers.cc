@@ -179,6 +179,11 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_SINK_TYPES:
         case ORR_R_SINK_TYPES + 4:
         case ORR_R_SINK_ASK:
+        case ORR_R_SINK_PERIOD:
+        case ORR_R_SINK_SET:
+        case ORR_R_SINK_SET + 4:
+        case ORR_R_SINK_SET_HIGH:
+        case ORR_R_SINK_SET_HIGH + 4:
         case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
@@ -290,6 +295,12 @@ bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const 
         case ORR_R_SINK_TYPES:
             value = sink_.types;
             return true;
+        case ORR_R_SINK_SET:
+            value = sink_.set;
+            return true;
+        case ORR_R_SINK_SET_HIGH:
+            value = sink_.set_high;
+            return true;
         case ORR_R_BARRIER_STATES:
             value = file.barrier_states.load(std::memory_order_acquire);
             return true;
@@ -352,6 +363,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_SINK_ASK:
             value = sink_.ask;
+            return true;
+        case ORR_R_SINK_PERIOD:
+            value = sink_.period;
             return true;
         case ORR_R_SINK_DONE:
             value = file.sinks_done.load(std::memory_order_acquire);
@@ -608,6 +622,10 @@ std::uint64_t* HostRegisters::wide_storage(std::uint64_t offset) {
             return &sink_.base;
         case ORR_R_SINK_TYPES:
             return &sink_.types;
+        case ORR_R_SINK_SET:
+            return &sink_.set;
+        case ORR_R_SINK_SET_HIGH:
+            return &sink_.set_high;
         default:
             return nullptr;
     }
@@ -673,6 +691,13 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
         case ORR_R_SINK_ASK:
             sink_.ask = value & ORR_SINK_ASK_JOBS;
             card_.post({.kind = Command::Kind::kSinkAsk, .number = sink_.ask});
+            return true;
+        case ORR_R_SINK_PERIOD:
+            sink_.period = value == 0 ? 0 : std::max(value, ORR_SINK_PERIOD_MIN);
+            card_.post({.kind = Command::Kind::kSample,
+                        .number = sink_.period,
+                        .a = sink_.set,
+                        .b = sink_.set_high});
             return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;

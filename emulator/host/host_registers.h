@@ -76,7 +76,8 @@ class HostRegisters {
     std::uint64_t snapshot_ = 0;
     struct Sink {
         std::uint64_t base = 0, types = 0;
-        std::uint32_t ask = 0;
+        std::uint32_t ask = 0, period = 0;
+        std::uint64_t set = 0, set_high = 0;
     };
     Sink sink_;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};

@@ -50,6 +50,16 @@ void TraceSink::job_ended(const Completion& completion, const JobCounts& counts)
     put(std::span(record).first(size));
 }
 
+void TraceSink::sample(ModelTime now, std::span<const std::uint64_t> counters) {
+    if (!on()) return;
+    std::array<std::uint64_t, ORR_SINK_MARGIN> record{now, 0, sample_set_[0], sample_set_[1]};
+    std::size_t size = 4;
+    for (std::size_t n = 0; n < counters.size() && n < 128; ++n)
+        if ((sample_set_.at(n / 64) >> n % 64 & 1) != 0) record.at(size++) = counters[n];
+    record[1] = ORR_SINK_SAMPLE | (size - 2) << 8 | std::uint64_t{++samples_} << 32;
+    put(std::span(record).first(size));
+}
+
 void TraceSink::put(std::span<const std::uint64_t> record) {
     const std::uint64_t place = head_ % words_,
                         first = std::min<std::uint64_t>(record.size(), words_ - place);

@@ -29,6 +29,12 @@ class TraceSink final : public JobLog {
     void ask(std::uint32_t what) { asked_ = what; }
     bool wants_jobs() const override { return on() && (asked_ & ORR_SINK_ASK_JOBS) != 0; }
     void job_ended(const Completion& completion, const JobCounts& counts) override;
+    // Which counters samples have, from the next one on.
+    void set_sample(const std::array<std::uint64_t, 2>& set) {
+        sample_set_ = set;
+        samples_ = 0;
+    }
+    void sample(ModelTime now, std::span<const std::uint64_t> counters);
     void word(std::uint64_t word, ModelTime now);
     // The core may be in the midst of a record: words count for nothing until begin().
     void wait_for_begin() { begun_ = false; }
@@ -47,6 +53,8 @@ class TraceSink final : public JobLog {
     std::uint64_t words_ = 0;  // of the ring
     std::uint64_t head_ = 0;
     std::uint32_t asked_ = 0;
+    std::array<std::uint64_t, 2> sample_set_{};
+    std::uint32_t samples_ = 0;
     std::array<std::uint64_t, ORR_SINK_MARGIN> record_{};
     std::uint32_t have_ = 0, want_ = 0;
     bool begun_ = false;

@@ -86,6 +86,10 @@ bool EventQueue::run_next(ModelTime limit) {
     if (heap_.empty() || heap_.front().time > limit) return false;
     Event& event = *heap_.front().event;
     advance_to(heap_.front().time);
+    if (now_ >= watch_at_) [[unlikely]] {
+        watch_at_ = kNever;
+        watch_(watch_owner_);
+    }
     remove_at(0);
     ++fired_;
     if (before_others_ != nullptr && !event.apart_) before_others_(before_owner_);

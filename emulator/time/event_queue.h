@@ -126,6 +126,14 @@ class EventQueue {
         before_owner_ = owner;
     }
 
+    // Called once, with the clock at the first event at or behind `at`, before that event fires. It changes
+    // nothing of the model. kNever: no more.
+    void watch(ModelTime at, void (*what)(void* owner), void* owner) {
+        watch_at_ = at;
+        watch_ = what;
+        watch_owner_ = owner;
+    }
+
     // Events fired since construction.
     std::uint64_t fired() const { return fired_; }
 
@@ -151,6 +159,9 @@ class EventQueue {
     std::uint64_t next_sequence_ = 1;
     const Event* unfinished_ = nullptr;
     std::uint64_t fired_ = 0;
+    ModelTime watch_at_ = kNever;
+    void (*watch_)(void* owner) = nullptr;
+    void* watch_owner_ = nullptr;
     void (*before_others_)(void* owner) = nullptr;
     void* before_owner_ = nullptr;
 };

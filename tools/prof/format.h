@@ -308,5 +308,6 @@ inline constexpr const char* kFolderVariable = "ORRERY_PROF_PARTS";
 inline constexpr const char* kLimitVariable = "ORRERY_PROF_LIMIT";
 // What else it is to record, if it is set.
 inline constexpr const char* kCountersVariable = "ORRERY_PROF_COUNTERS";
+inline constexpr const char* kSamplesVariable = "ORRERY_PROF_SAMPLES";  // a period in nanoseconds
 
 }  // namespace orrery::prof

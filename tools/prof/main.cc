@@ -24,7 +24,7 @@ using namespace orrery;
 using namespace orrery::prof;
 
 constexpr const char* kHelp =
-    "usage: orrery-prof record [-o FILE] [--limit MIB] [--counters] -- COMMAND [ARGUMENT...]\n"
+    "usage: orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
@@ -37,6 +37,7 @@ constexpr const char* kHelp =
     "  --counters   what each kernel and copy did, as the card counts it\n"
     "  --top N      rows of each table (10)\n"
     "  --json       for programs\n"
+    "  --samples US the counters of each card that is used, each so many microseconds of its model time\n"
     "  --perfetto   for ui.perfetto.dev, a protobuf; without it JSON, which chrome://tracing takes too\n"
     "Exit status: record: the command's, 128 and the number of the signal that ended it, 127 if it cannot "
     "be\n"
@@ -72,6 +73,13 @@ int run_record(const Words& words) {
             recording.limit = mib << 20;
         } else if (words[i] == "--counters") {
             recording.counters = true;
+        } else if (words[i] == "--samples" && more) {
+            const std::string& text = words[++i];
+            std::uint64_t us = 0;
+            const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), us);
+            if (error != std::errc{} || rest != text.data() + text.size() || us < 1 || us > 4'000'000)
+                return mistake(fmt::format("--samples {}: give 1 to 4000000 us", text));
+            recording.sample_ns = us * 1'000;
         } else {
             return mistake(fmt::format("record does not know {}", words[i]));
         }

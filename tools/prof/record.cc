@@ -135,6 +135,10 @@ void prepend_variable(const char* name, const std::string& value) {
         ::setenv(kCountersVariable, "1", 1);
     else
         ::unsetenv(kCountersVariable);
+    if (recording.sample_ns != 0)
+        ::setenv(kSamplesVariable, std::to_string(recording.sample_ns).c_str(), 1);
+    else
+        ::unsetenv(kSamplesVariable);
     std::vector<char*> words;
     for (const std::string& word : recording.command)
         words.push_back(const_cast<char*>(word.c_str()));

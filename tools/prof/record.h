@@ -14,6 +14,7 @@ struct Recording {
     std::string recorder;                            // the tool's library
     std::uint64_t limit = std::uint64_t{256} << 20;  // of a process's part, in bytes
     bool counters = false;                           // of each kernel and copy
+    std::uint64_t sample_ns = 0;                     // period of samples of cards' counters; 0: none
     std::vector<std::string> command;
 };
 

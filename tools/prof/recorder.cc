@@ -5,16 +5,20 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "tools/prof/card_facts.h"
 #include "tools/prof/memory_book.h"
@@ -31,6 +35,8 @@ class Recorder {
         if (folder == nullptr) return false;
         folder_ = folder;
         limit_ = limit == nullptr ? 0 : std::strtoull(limit, nullptr, 10);
+        const char* const period = std::getenv(kSamplesVariable);
+        sample_ns_ = period == nullptr ? 0 : std::strtoull(period, nullptr, 10);
         const std::lock_guard lock(mutex_);
         return part_.open(folder_, limit_);
     }
@@ -46,6 +52,9 @@ class Recorder {
         } else if (record.kind == orrProfLeave) {
             add_call(record);
             add_what_it_did(record);
+            if (sample_ns_ != 0 && begins_with_a_card(record.name)) sample_card();
+        } else if (record.kind == orrProfSampled) {
+            add_sample(*static_cast<const orrProfSample*>(record.params));
         } else if (record.kind == orrProfWorkDone) {
             const auto& work = *static_cast<const orrProfWork*>(record.params);
             add_card(work.device);
@@ -68,6 +77,8 @@ class Recorder {
         texts_.clear();
         cards_.clear();
         memory_.clear();
+        sampled_.clear();
+        sample_sets_.clear();
         reopen_ = true;
         mutex_.unlock();
     }
@@ -298,11 +309,84 @@ class Recorder {
         add(Type::kWorkCounters, record);
     }
 
+    static bool begins_with_a_card(std::string_view call) {
+        return call.starts_with("orrMalloc") || call.starts_with("orrStreamCreate") ||
+               call.starts_with("orrModuleLoad");
+    }
+    // The thread's card, once the program uses it.
+    void sample_card() {
+        int device = 0;
+        if (orrGetDevice(&device) != orrSuccess) return;
+        {
+            const std::lock_guard lock(mutex_);
+            if (!sampled_.insert(device).second) return;
+        }
+        if (orrProfStartSamples(device, sample_ns_, nullptr, 0) == orrSuccess) return;
+        std::fprintf(stderr, "orrery-prof: no samples of device %d: %s\n", device, orrGetLastErrorText());
+    }
+    void add_sample(const orrProfSample& told) {
+        SampleRecord sample{};
+        sample.device = static_cast<std::uint32_t>(told.device);
+        sample.count = told.count;
+        sample.time_ps = told.time_ps;
+        const std::span counters(told.counters, told.count);
+        auto lock = ready();
+        if (!std::ranges::equal(sample_sets_[told.device], counters)) {
+            lock.unlock();  // only one thread is told of a card's samples at a time
+            const auto known = catalogue(told.device);
+            lock.lock();
+            sample_sets_[told.device].assign(counters.begin(), counters.end());
+            add_sample_set(told, known);
+        }
+        if (told.lost != 0) {
+            SamplesLostRecord lost{};
+            lost.device = sample.device;
+            lost.type = static_cast<std::uint32_t>(Type::kSample);
+            lost.count = told.lost;
+            add(Type::kSamplesLost, lost);
+        }
+        add_with(Type::kSample, sample, told.values, told.count * sizeof *told.values);
+    }
+    // The catalogue that its counters are of.
+    static std::vector<orrCounterInfo> catalogue(int device) {
+        std::size_t count = 0;
+        if (orrDeviceGetCounterCount(&count, device) != orrSuccess) return {};
+        std::vector<orrCounterInfo> all(count);
+        for (std::size_t number = 0; number < count; ++number) {
+            all[number] = ORR_INIT(orrCounterInfo);
+            if (orrDeviceGetCounterInfo(&all[number], device, number) != orrSuccess) return {};
+        }
+        return all;
+    }
+    void add_sample_set(const orrProfSample& told, std::span<const orrCounterInfo> known) {
+        SampleSetRecord set{};
+        set.device = static_cast<std::uint32_t>(told.device);
+        set.count = told.count;
+        set.period_ps = told.period_ns * 1'000;
+        std::vector<SampledCounter> counters(told.count);
+        for (std::uint32_t i = 0; i < told.count; ++i) {
+            const auto info = std::ranges::find(known, told.counters[i], &orrCounterInfo::counter);
+            if (info == known.end()) continue;
+            counters[i].number = static_cast<std::uint32_t>(info - known.begin());
+            counters[i].name = number_of(info->name);
+            counters[i].unit = number_of(info->unit);
+        }
+        add_with(Type::kSampleSet, set, counters.data(), counters.size() * sizeof(SampledCounter));
+    }
     template <typename Record>
     void add(Type type, Record& record) {
         record.head.bytes = sizeof record;
         std::byte* const room = part_.take(sizeof record);
         if (room != nullptr) put(room, &record, sizeof record, type);
+    }
+    // And these bytes behind it.
+    template <typename Record>
+    void add_with(Type type, Record& record, const void* rest, std::size_t bytes) {
+        record.head.bytes = static_cast<std::uint16_t>(sizeof record + bytes);
+        std::byte* const room = part_.take(sizeof record + bytes);
+        if (room == nullptr) return;
+        std::memcpy(room + sizeof record, rest, bytes);
+        put(room, &record, sizeof record, type);
     }
     // Whoever reads a part that was left sees whole records only.
     static void put(std::byte* room, const void* record, std::size_t bytes, Type type) {
@@ -336,7 +420,9 @@ class Recorder {
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
     };
     std::string folder_;
-    std::uint64_t limit_ = 0;
+    std::uint64_t limit_ = 0, sample_ns_ = 0;
+    std::set<int> sampled_;                                 // cards of which samples were asked for
+    std::map<int, std::vector<orrCounter_t>> sample_sets_;  // that the part says theirs have
     bool reopen_ = false;
     std::mutex mutex_;
     Part part_;
@@ -362,6 +448,7 @@ orrError_t start() {
     orrProfOptions options = ORR_INIT(orrProfOptions);
     options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork;
     if (std::getenv(kCountersVariable) != nullptr) options.want |= orrProfWantCounters;
+    if (std::getenv(kSamplesVariable) != nullptr) options.want |= orrProfWantSamples;
     orrProfSubscription_t subscription = nullptr;
     return orrProfSubscribe(
         &subscription, [](void*, const orrProfRecord* record) { recorder().told(*record); }, nullptr,

@@ -4,6 +4,7 @@
 #include "umd/api/structs.h"
 #include "umd/prof/profiler.h"
 #include "umd/prof/ranges.h"
+#include "umd/runtime/counter_catalogue.h"
 
 using namespace orrery::umd;
 
@@ -15,10 +16,10 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
         if (subscription == nullptr) return null_argument("subscription");
         if (callback == nullptr) return null_argument("callback");
         ORR_TRY(wanted, read_optional(options, "orrProfOptions"));
-        ORR_TRY(known,
-                check_flags(wanted->want,
-                            orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantCounters,
-                            "orrProfSubscribe"));
+        ORR_TRY(known, check_flags(wanted->want,
+                                   orrProfWantCalls | orrProfWantRanges | orrProfWantWork |
+                                       orrProfWantCounters | orrProfWantSamples,
+                                   "orrProfSubscribe"));
         ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
         *subscription = *made;
         return {};
@@ -37,8 +38,39 @@ orrError_t orrProfFlush() {
         for (Context* context : runtime->contexts()) {
             auto drained = context->work_log().drain();
             if (!drained && first) first = std::move(drained);
+            auto sampled = context->sample_log().drain();
+            if (!sampled && first) first = std::move(sampled);
         }
         return first;
+    });
+}
+
+orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_t* counters, size_t count) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (counters == nullptr && count != 0) return null_argument("counters");
+        if (period_ns < 1000 || period_ns > 0xffff'ffff)
+            return fail(orrErrorInvalidValue, "a period of {} ns: give 1000 to 4294967295", period_ns);
+        ORR_TRY(context, runtime.context(device));
+        ORR_TRY(card, (*context)->winsys().query());
+        const std::size_t known = catalogued(card->counters);
+        std::vector<orrCounter_t> wanted(counters, counters + count);
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const auto number = number_of(wanted[i]);
+            if (number && *number < known) continue;
+            return fail(orrErrorInvalidValue,
+                        "counters[{}] is {:#x}, which is no counter of device {}: ask orrDeviceFindCounter",
+                        i, wanted[i], device);
+        }
+        for (std::size_t number = 0; count == 0 && number < known; ++number)
+            wanted.push_back(counter_of(number));
+        return (*context)->sample_log().start(period_ns, std::move(wanted));
+    });
+}
+
+orrError_t orrProfStopSamples(int device) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(context, runtime.context(device));
+        return (*context)->sample_log().stop();
     });
 }
 

@@ -69,6 +69,7 @@ Context::~Context() {
 void Context::shutdown() {
     // Retired event slots hold streams, and streams hold relay slots of other cards.
     event_slots_.drop_retired();
+    sample_log_.end();
     work_log_.end();
     for (auto& stream : fleet_.streams(this))
         stream->close();

@@ -24,6 +24,7 @@
 #include "umd/runtime/semaphore.h"
 #include "umd/runtime/shared_semaphore.h"
 #include "umd/runtime/stream.h"
+#include "umd/runtime/sample_log.h"
 #include "umd/runtime/work_log.h"
 #include "umd/winsys/winsys.h"
 
@@ -98,7 +99,8 @@ class Context {
     SemaphorePool& semaphores() { return semaphores_; }    // in card memory
     SemaphorePool& event_slots() { return event_slots_; }  // in pinned memory
 
-    WorkLog& work_log() { return work_log_; }  // for profilers
+    WorkLog& work_log() { return work_log_; }  // for profilers, as the next
+    SampleLog& sample_log() { return sample_log_; }
 
     SharedSemaphores& shared_semaphores() { return shared_semaphores_; }  // in card memory, other processes'
 
@@ -172,6 +174,7 @@ class Context {
     SemaphorePool event_slots_;
     SharedSemaphores shared_semaphores_;
     WorkLog work_log_{*this};
+    SampleLog sample_log_{*this};
     mutable std::mutex mutex_;
     std::shared_ptr<Stream> null_stream_;
     std::array<std::shared_ptr<Stream>, 2> signal_streams_;     // [1]: elsewhere

@@ -451,6 +451,37 @@ class DrmDevice final : public Device {
                         .more = (read.flags & ORR_WORK_MORE) != 0};
     }
 
+    Status want_samples(std::uint32_t period_ns, const std::array<std::uint64_t, 2>& set) override {
+        drm_orr_sample_read read{};
+        read.flags = period_ns == 0 ? ORR_WORK_STOP : ORR_WORK_START;
+        read.period_ns = period_ns;
+        for (std::size_t i = 0; period_ns != 0 && i < set.size(); ++i)
+            read.set[i] = set.at(i);
+        switch (const int number = file_->ioctl(DRM_IOCTL_ORR_SAMPLE_READ, &read)) {
+            case 0:
+                return {};
+            case EOPNOTSUPP:
+            case ENOTTY:
+                return Device::want_samples(period_ns, set);
+            case EBUSY:
+                return fail(orrErrorSystem,
+                            "another process has the samples of {}'s counters, or a debugger holds a card",
+                            info().node);
+            default:
+                return fail_errno(number, file_->what("asking for samples of its counters"));
+        }
+    }
+
+    Result<SampleRead> read_samples(std::span<std::uint64_t> words) override {
+        drm_orr_sample_read read{};
+        read.values = reinterpret_cast<std::uintptr_t>(words.data());
+        read.count = static_cast<std::uint32_t>(words.size());
+        if (const int number = file_->ioctl(DRM_IOCTL_ORR_SAMPLE_READ, &read); number != 0)
+            return fail_errno(number, file_->what("reading samples of its counters"));
+        return SampleRead{.words = std::min<std::size_t>(read.count, words.size()),
+                          .more = (read.flags & ORR_WORK_MORE) != 0};
+    }
+
     Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
                                                std::uint64_t size, bool read) override {
         if (read) {

@@ -57,6 +57,18 @@ Result<WorkRead> Device::read_work(std::span<drm_orr_work_record> /*records*/,
     return std::unexpected(Device::want_work(WorkWanted::kRecords).error());
 }
 
+Status Device::want_samples(std::uint32_t /*period_ns*/, const std::array<std::uint64_t, 2>& /*set*/) {
+    return fail(
+        orrErrorNotSupported,
+        "{} takes no samples of its counters: that needs a card of hardware 2.10 and the driver of this "
+        "release",
+        info().node);
+}
+
+Result<SampleRead> Device::read_samples(std::span<std::uint64_t> /*words*/) {
+    return std::unexpected(Device::want_samples(0, {}).error());
+}
+
 Result<drm_orr_query_way> Device::way(std::uint64_t peer_uid) {
     drm_orr_query_way way{};
     way.peer_uid = peer_uid;

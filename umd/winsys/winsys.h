@@ -163,6 +163,12 @@ struct WorkRead {
     bool more = false;
 };
 
+// What there was to read (DRM_IOCTL_ORR_SAMPLE_READ).
+struct SampleRead {
+    std::size_t words = 0;  // of whole samples
+    bool more = false;
+};
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -214,6 +220,11 @@ class Device {
     // none.
     virtual Result<WorkRead> read_work(std::span<drm_orr_work_record> records,
                                        std::span<drm_orr_work_counters> counters);
+    // Samples of these counters are wanted, a bit each, at this period; 0: no more. Here: not supported, as
+    // with drivers before 1.12.
+    virtual Status want_samples(std::uint32_t period_ns, const std::array<std::uint64_t, 2>& set);
+    // The next ones, as drm_orr_sample_read has them.
+    virtual Result<SampleRead> read_samples(std::span<std::uint64_t> words);
 };
 
 // Why a card did not get the memory behind a handle of another machine. node: of the card that asked.

@@ -222,6 +222,45 @@ TEST_F(Sink, SaysWhatEachJobDidWhenItIsAsked) {
     EXPECT_EQ(rig_.read32(ORR_R_SINK_ASK), 0u);
 }
 
+TEST_F(Sink, HasSamplesOfCountersAtAPeriodOfModelTime) {
+    map_pages(rig_);
+    ASSERT_EQ(set(kSink, 1 << 16, 0), ORR_FAULT_NONE);
+    const auto at = [&](std::uint64_t n) { return rig_.word(kRing + 8 * n); };
+    rig_.write64(ORR_R_SINK_SET, 1ull << ORR_CTR_COPY_BYTES | 1ull << ORR_CTR_TIME_PS);
+    rig_.write64(ORR_R_SINK_SET_HIGH, 1ull << (ORR_CTR_VRAM_COPY_BYTES - 64));
+    rig_.write32(ORR_R_SINK_PERIOD, 7);
+    rig_.settle();
+    EXPECT_EQ(rig_.read32(ORR_R_SINK_PERIOD), ORR_SINK_PERIOD_MIN);
+    const std::uint64_t before = rig_.counter(ORR_CTR_COPY_BYTES);
+    for (int n = 0; n < 40; ++n)
+        rig_.run(job(ORR_PAGE_SIZE));
+    rig_.write32(ORR_R_SINK_PERIOD, 0);
+    rig_.settle();
+    const std::uint64_t end = head(), now = rig_.read64(ORR_R_MODEL_TIME);
+    constexpr std::uint64_t kWords = 2 + 2 + 3, kPeriod = 1'000'000;
+    ASSERT_EQ(end % kWords, 0u);
+    ASSERT_GT(end / kWords, 5u);
+    EXPECT_LE(end / kWords, now / kPeriod);
+    std::uint64_t last = 0, last_bytes = before;
+    for (std::uint64_t n = 0; n < end / kWords; ++n) {
+        const std::uint64_t word = n * kWords, time = at(word), bytes = at(word + 4);
+        EXPECT_EQ(at(word + 1), ORR_SINK_SAMPLE | (kWords - 2) << 8 | (n + 1) << 32);
+        EXPECT_EQ(at(word + 2), 1ull << ORR_CTR_COPY_BYTES | 1ull << ORR_CTR_TIME_PS);
+        EXPECT_EQ(at(word + 3), 1ull << (ORR_CTR_VRAM_COPY_BYTES - 64));
+        EXPECT_EQ(at(word + 5), time) << "as of one moment";
+        EXPECT_GT(time / kPeriod, last / kPeriod) << "one for a multiple of the period";
+        EXPECT_GE(bytes, last_bytes);
+        EXPECT_LE(bytes - last_bytes, 40 * ORR_PAGE_SIZE);
+        EXPECT_GE(at(word + 6), 2 * (bytes - before));
+        last = time;
+        last_bytes = bytes;
+    }
+    EXPECT_GT(last_bytes, before);
+    EXPECT_LE(last_bytes, rig_.counter(ORR_CTR_COPY_BYTES));
+    rig_.run(job(ORR_PAGE_SIZE));
+    EXPECT_EQ(head(), end);
+}
+
 // The same work on a card whose sink is on and on one whose is off.
 TEST(SinkTime, IsTheSameWithAndWithout) {
     const auto times = [](bool on) {
@@ -231,6 +270,8 @@ TEST(SinkTime, IsTheSameWithAndWithout) {
         rig.write64(ORR_R_SINK_BASE, kSink);
         rig.write64(ORR_R_SINK_TYPES, ~0ull);
         rig.write32(ORR_R_SINK_ASK, on ? ORR_SINK_ASK_JOBS : 0);
+        rig.write64(ORR_R_SINK_SET, ~0ull);
+        rig.write32(ORR_R_SINK_PERIOD, on ? ORR_SINK_PERIOD_MIN : 0);
         rig.write32(ORR_R_SINK_BYTES, on ? kBytes : 0);
         rig.settle();
         std::vector<std::uint64_t> all;

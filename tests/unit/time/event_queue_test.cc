@@ -42,6 +42,39 @@ TEST(EventQueue, FiresInOrderOfTime) {
     EXPECT_EQ(queue.fired(), 3u);
 }
 
+// Who watches sees the clock where the event is, before it fires, and once.
+TEST(EventQueue, IsWatchedAtTheFirstEventBehindATime) {
+    struct Watcher {
+        EventQueue queue;
+        std::vector<int> trace;
+        std::vector<ModelTime> seen;
+        static void look(void* self) {
+            auto& watcher = *static_cast<Watcher*>(self);
+            watcher.seen.push_back(watcher.queue.now());
+            watcher.trace.push_back(0);
+        }
+    } all;
+    Probe a(all.trace, 1), b(all.trace, 2), c(all.trace, 3);
+    all.queue.schedule(a.event, 10);
+    all.queue.schedule(b.event, 20);
+    all.queue.schedule(c.event, 20);
+    all.queue.watch(11, &Watcher::look, &all);
+    while (all.queue.run_next(kNever)) {
+    }
+    EXPECT_EQ(all.trace, (std::vector{1, 0, 2, 3}));
+    EXPECT_EQ(all.seen, std::vector<ModelTime>{20});
+    EXPECT_EQ(all.queue.fired(), 3u);
+    // At the time itself too; and not once nobody does.
+    all.queue.schedule(a.event, 30);
+    all.queue.watch(30, &Watcher::look, &all);
+    all.queue.run_next(kNever);
+    all.queue.schedule(a.event, 40);
+    all.queue.watch(35, &Watcher::look, &all);
+    all.queue.watch(kNever, nullptr, nullptr);
+    all.queue.run_next(kNever);
+    EXPECT_EQ(all.seen, (std::vector<ModelTime>{20, 30}));
+}
+
 TEST(EventQueue, FiresEventsOfOneTimeInOrderOfScheduling) {
     std::vector<int> trace;
     std::deque<Probe> probes;

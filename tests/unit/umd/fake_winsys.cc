@@ -372,6 +372,25 @@ class FakeDevice final : public Device {
         read.more = !card_.work_records.empty();
         return read;
     }
+    Status want_samples(std::uint32_t period_ns, const std::array<std::uint64_t, 2>& set) override {
+        const std::lock_guard lock(card_.mutex());
+        if (!card_.takes_samples) return Device::want_samples(period_ns, set);
+        card_.sample_ns = period_ns;
+        card_.sample_set = set;
+        card_.sample_words.clear();
+        return {};
+    }
+    // Two samples of two counters at a time.
+    Result<SampleRead> read_samples(std::span<std::uint64_t> words) override {
+        const std::lock_guard lock(card_.mutex());
+        SampleRead read{};
+        while (read.words < 8 && read.words < words.size() && !card_.sample_words.empty()) {
+            words[read.words++] = card_.sample_words.front();
+            card_.sample_words.pop_front();
+        }
+        read.more = !card_.sample_words.empty();
+        return read;
+    }
     Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
                                                   const QueueOptions& options) override {
         if (card_.on_make_queue) card_.on_make_queue();

@@ -175,6 +175,11 @@ class FakeCard {
     std::vector<orr_desc_tell> told;
     bool records_work = true, work_wanted = false;
     bool work_lost = false;  // what is read next says so
+    // Samples: those that are wanted, and what is read next.
+    std::uint32_t sample_ns = 0;
+    std::array<std::uint64_t, 2> sample_set{};
+    std::deque<std::uint64_t> sample_words;
+    bool takes_samples = true;
     // With what it did, number n of it 1000 * index + n, or without.
     bool counters_wanted = false;
     std::deque<std::pair<drm_orr_work_record, bool>> work_records;

@@ -100,7 +100,7 @@ class RandomCaller {
         return all;
     }
     void step() {
-        switch (below(18)) {
+        switch (below(19)) {
             case 0: {
                 drm_orr_bo_create args{};
                 args.size = often() ? (1 + below(16)) * 4096 : noise64();
@@ -232,14 +232,31 @@ class RandomCaller {
                 break;
             case 16: {
                 std::array<drm_orr_work_record, 8> records{};
+                std::array<drm_orr_work_counters, 8> counters{};
                 drm_orr_work_read args{};
                 if (often()) {
                     args.records =
                         below(16) != 0 ? reinterpret_cast<std::uintptr_t>(records.data()) : below(4096);
                     args.count = static_cast<std::uint32_t>(below(records.size() + 1));
+                    if (often()) args.counters = reinterpret_cast<std::uintptr_t>(counters.data());
                 }
                 args.flags = often() ? static_cast<std::uint32_t>(below(3)) : noise();
+                if (often() && args.flags == ORR_WORK_START) args.flags |= ORR_WORK_COUNTERS;
                 ask("work_read", DRM_IOCTL_ORR_WORK_READ, &args);
+                break;
+            }
+            case 17: {
+                std::array<std::uint64_t, 200> values{};
+                drm_orr_sample_read args{};
+                args.flags = often() ? static_cast<std::uint32_t>(below(3)) : noise();
+                if (args.flags == ORR_WORK_START) {
+                    args.period_ns = often() ? 1000 : noise();
+                    args.set[0] = noise();
+                } else if (often()) {
+                    args.values = reinterpret_cast<std::uintptr_t>(values.data());
+                    args.count = static_cast<std::uint32_t>(below(values.size() + 1));
+                }
+                ask("sample_read", DRM_IOCTL_ORR_SAMPLE_READ, &args);
                 break;
             }
             default: {

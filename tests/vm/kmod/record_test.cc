@@ -1,5 +1,6 @@
 // Records of work: a process is told what the card did for it, when, and nothing of others.
 #include <gtest/gtest.h>
+#include <orrery/hw/counters.h>
 #include <orrery/hw/engine.h>
 #include <orrery/hw/trace_sink.h>
 
@@ -194,6 +195,58 @@ TEST(Records, HaveWhatEachJobDidAndNothingOfOthers) {
     EXPECT_EQ(records(three.fd()).size(), 1u);
 }
 
+TEST(Samples, AreOfTheWholeCardAndForOneAtATime) {
+    Place one(0), two(0);
+    one.make_memory(1 << 20);
+    const auto start = [](int fd, std::uint32_t period_ns, std::uint64_t low, std::uint64_t high) {
+        drm_orr_sample_read read{};
+        read.flags = ORR_WORK_START;
+        read.period_ns = period_ns;
+        read.set[0] = low;
+        read.set[1] = high;
+        return call(fd, DRM_IOCTL_ORR_SAMPLE_READ, &read);
+    };
+    constexpr std::uint64_t kSet = 1ull << ORR_CTR_COPY_BYTES | 1ull << ORR_CTR_TIME_PS;
+    EXPECT_EQ(start(two.fd(), 999, kSet, 0), EINVAL);
+    EXPECT_EQ(start(two.fd(), 1000, 0, 0), EINVAL);
+    EXPECT_EQ(start(two.fd(), 1000, 0, 1ull << 63), EINVAL) << "no such counter";
+    drm_orr_sample_read none{};
+    EXPECT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &none), EINVAL) << "nobody has started";
+    ASSERT_EQ(start(two.fd(), 1000, kSet, 0), 0);
+    EXPECT_EQ(start(one.fd(), 1000, kSet, 0), EBUSY);
+    ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START), 0);
+    constexpr unsigned kFills = 20;
+    for (unsigned n = 0; n < kFills; ++n)
+        ASSERT_EQ(one.queue->run(std::vector{fill(kVa, 1 << 20, n)}), 0);
+    EXPECT_EQ(records(one.fd()).size(), kFills) << "they come by one ring";
+    std::vector<std::uint64_t> words(2'000), all;
+    drm_orr_sample_read read{};
+    do {
+        read = {};
+        read.values = reinterpret_cast<std::uintptr_t>(words.data());
+        read.count = 1'000;
+        ASSERT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &read), 0);
+        EXPECT_EQ(read.flags & ORR_WORK_LOST, 0u);
+        all.insert(all.end(), words.begin(), words.begin() + read.count);
+    } while ((read.flags & ORR_WORK_MORE) != 0);
+    ASSERT_EQ(all.size() % 4, 0u);
+    ASSERT_GT(all.size() / 4, kFills);
+    for (std::size_t at = 0; at < all.size(); at += 4) {
+        EXPECT_EQ(all[at + 1], at / 4 + 1);
+        EXPECT_EQ(all[at + 3], all[at]) << "time_ps";
+        if (at == 0) continue;
+        EXPECT_GT(all[at], all[at - 4]);
+        EXPECT_GE(all[at + 2], all[at - 2]);
+    }
+    EXPECT_GT(all[all.size() - 2] - all[2], (kFills - 2) << 20) << "also of others' work";
+    // Who goes has them no more.
+    ASSERT_EQ(start(two.fd(), 5000, kSet, 0), 0) << "again, otherwise";
+    read = {};
+    read.flags = ORR_WORK_STOP;
+    ASSERT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &read), 0);
+    EXPECT_EQ(start(one.fd(), 1000, kSet, 0), 0);
+}
+
 TEST(Records, ThatAreReadTooLateAreSaidToBeLost) {
     Place place(0);
     place.make_memory();
@@ -225,7 +278,7 @@ TEST(Records, AreAskedForProperly) {
         return call(place.fd(), DRM_IOCTL_ORR_WORK_READ, &read);
     };
     for (const std::uint32_t flags : {ORR_WORK_LOST, ORR_WORK_MORE, 1u << 9, ORR_WORK_START | ORR_WORK_STOP,
-          ORR_WORK_COUNTERS, ORR_WORK_STOP | ORR_WORK_COUNTERS})
+                                      ORR_WORK_COUNTERS, ORR_WORK_STOP | ORR_WORK_COUNTERS})
         EXPECT_EQ(asked(flags, 0, nullptr), EINVAL) << flags;
     EXPECT_EQ(asked(ORR_WORK_START, 1, nullptr), EINVAL);
     EXPECT_EQ(asked(ORR_WORK_START, 0, &one), EINVAL);

@@ -17,6 +17,7 @@
 #define ORRERY_PROF_H
 
 #include <orrery/base.h>
+#include <orrery/device.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,7 @@ typedef enum orrProfKind {
     orrProfMarker = 5,     /**< orrProfMark */
     orrProfWorkDone = 6,   /**< a card has done something for a stream: params is an orrProfWork */
     orrProfWorkLost = 7,   /**< there was more of that card than could be told, before what comes next */
+    orrProfSampled = 8,    /**< a card's counters at a moment: params is an orrProfSample */
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
@@ -42,6 +44,7 @@ typedef enum orrProfKind {
 #define orrProfWantRanges 2u   /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker */
 #define orrProfWantWork 4u     /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
 #define orrProfWantCounters 8u /* beside orrProfWantWork: with what kernels, copies and fills did */
+#define orrProfWantSamples 16u /* orrProfSampled, which orrProfStartSamples asks for */
 
 /** What a packet of a stream was. */
 typedef enum orrProfOperation {
@@ -204,6 +207,33 @@ ORR_API orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription);
  * second. In a callback that is told of work it does nothing.
  */
 ORR_API orrError_t orrProfFlush(void);
+
+/**
+ * A card's counters at a moment of its model time, which count since its power-on: of the whole card, whoever
+ * uses it. All that it points to lives until the callback returns.
+ */
+typedef struct orrProfSample {
+    size_t size; /**< see ORR_INIT */
+    int device;
+    uint32_t count;               /**< of counters */
+    uint64_t period_ns;           /**< as it was asked for */
+    uint64_t time_ps;             /**< when it was taken */
+    uint64_t lost;                /**< how many between the one before and this could not be told */
+    const orrCounter_t* counters; /**< in the order of the card's catalogue */
+    const uint64_t* values;       /**< values[i] of counters[i] */
+} orrProfSample;
+
+/**
+ * Who wants samples is told one whenever something happens on the card at or behind the next multiple of this
+ * period of its model time, 1,000 ns or more; while nothing happens there are none. Model time is the same
+ * with and without. counters may be null and count 0: all that the device has. It replaces what was started
+ * there before. orrErrorNotSupported: the card or its driver takes none; orrErrorSystem: another process has
+ * those of this card.
+ */
+ORR_API orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_t* counters,
+                                       size_t count);
+/** Tells the last ones. If there are none it does nothing. */
+ORR_API orrError_t orrProfStopSamples(int device);
 
 /** The same name gives the same one again. At most 1,024, each with a name of at most 255 bytes. */
 ORR_API orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name);

@@ -216,7 +216,7 @@
  * since reset. Memory that cannot be written loses its records.
  *
  * Between these the hardware puts records of its own that are asked for, at any time, the same way: a job that begins
- * while they are has one. (2.10)
+ * while they are has one, and with a period there are samples of counters. (2.10)
  */
 #define ORR_R_SINK 0x0500       /* RO: bytes of the largest ring; 0: the card has no sink, also one before 2.6 */
 #define ORR_R_SINK_BYTES 0x0504 /* WO: of the ring's words, a power of two of at least 4 KiB; 0: off, as reset */
@@ -226,6 +226,10 @@
 #define ORR_R_SINK_FAULT 0x051c /* RO: ORR_FAULT_* of the last: _MISALIGNED, _PAGE_RANGE (bytes); then it is off */
 #define ORR_R_SINK_ASK 0x0520   /* RW: ORR_SINK_ASK_*; reset: 0 */
 #define ORR_SINK_ASK_JOBS 1u    /* ORR_SINK_JOB (trace_sink.h) */
+#define ORR_R_SINK_PERIOD 0x0524 /* RW: ns of model time, ORR_SINK_PERIOD_MIN or more, 0: no samples; reset: 0 */
+#define ORR_SINK_PERIOD_MIN 1000u /* what is less is as this */
+#define ORR_R_SINK_SET 0x0528 /* 64, RW: bit n: counter n is in samples; looked at when the period is written; reset: 0 */
+#define ORR_R_SINK_SET_HIGH 0x0530 /* 64, RW: bit n: counter 64 + n */
 
 /*
  * --- counters: counters.h ---

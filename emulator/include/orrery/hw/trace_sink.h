@@ -32,6 +32,12 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 #define ORR_SINK_JOB 0xf0u /* a: port, b: ORR_DONE_*; 1: start ps, 2: end ps, 3: bit n: ORR_JOB_n is not 0; then these */
 
 /*
+ * The card's counters at a moment, as a snapshot has them: when the clock comes to the first event at or behind each
+ * multiple of the period, before that event. While nothing happens there are none.
+ */
+#define ORR_SINK_SAMPLE 0xf1u /* b: its number, from 1 since the period was written; 1, 2: set; then these counters */
+
+/*
  * X(number, NAME, "meaning"). Each is what ORR_CTR_* of that name counts, of this job alone; of a copy or fill all that
  * is not said to be its own is 0. Numbers never change their meaning; new ones are added at the end.
  */

@@ -51,6 +51,7 @@ extern "C" {
 #define DRM_ORR_BARRIER_CREATE 0x17
 #define DRM_ORR_MULTICAST_CREATE 0x18
 #define DRM_ORR_WORK_READ 0x19
+#define DRM_ORR_SAMPLE_READ 0x1a
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -112,6 +113,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_WORK (1u << 10)
 /* It says what each job did (ORR_WORK_COUNTERS). A driver before 1.12 does not say. */
 #define ORR_FEATURE_WORK_COUNTERS (1u << 11)
+/* It samples its counters (SAMPLE_READ). A driver before 1.12 does not say. */
+#define ORR_FEATURE_SAMPLES (1u << 12)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -563,6 +566,28 @@ struct drm_orr_work_read {
 	__u64 counters; /* in: 0 or user pointer to struct drm_orr_work_counters[count]; before 1.12: not there */
 };
 
+/*
+ * Samples of counters of the whole card at a period of its model time, since the last call (1.12;
+ * hardware 2.10). One file of a card has them at a time. A sample is 2 words and its counters in the
+ * order of their numbers: its time in ps, its number, from 1 since START, then they. It is taken when
+ * the card comes to the first thing that happens at or behind a multiple of the period; while nothing
+ * happens there are none. They come by the way that records of work come by (WORK_READ), and leave
+ * these less room. Model time is the same with and without.
+ *
+ * With a flag: values and count 0, nothing is read; START again changes period and set. -EOPNOTSUPP:
+ * the card takes none; -EBUSY: another file has them; -EINVAL: no START before, a period below
+ * 1,000 ns, no counters or such as the card has not, flags that are not known, or pad; else as
+ * WORK_READ.
+ */
+struct drm_orr_sample_read {
+	__u64 values; /* in: user pointer to __u64[count] */
+	__u32 count; /* in: room, for one sample at least; out: words of the samples that there are now */
+	__u32 flags; /* in: 0, ORR_WORK_START or _STOP; out: ORR_WORK_LOST, ORR_WORK_MORE */
+	__u64 set[2]; /* in, with START: bit n % 64 of word n / 64: counter number n; else 0 */
+	__u32 period_ns; /* in, with START; else 0 */
+	__u32 pad; /* 0 */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -601,6 +626,8 @@ struct drm_orr_work_read {
 	DRM_IOW(DRM_COMMAND_BASE + DRM_ORR_BARRIER_CREATE, struct drm_orr_barrier_create)
 #define DRM_IOCTL_ORR_MULTICAST_CREATE \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_MULTICAST_CREATE, struct drm_orr_multicast_create)
+#define DRM_IOCTL_ORR_SAMPLE_READ \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_SAMPLE_READ, struct drm_orr_sample_read)
 #define DRM_IOCTL_ORR_WORK_READ DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_WORK_READ, struct drm_orr_work_read)
 
 #if defined(__cplusplus)

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Samples of a card's counters at a period of its model time, by its trace sink.
+ *
+ * The card takes one kind at a time, so one file has them. They are of the whole card, as QUERY_COUNTERS, and
+ * come by the ring that records of work come by.
+ */
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <drm/orrery_accel.h>
+
+#include <orrery/fw/trace.h>
+#include <orrery/hw/trace_sink.h>
+
+#include "orr_device.h"
+#include "orr_file.h"
+#include "orr_ioctl.h"
+#include "orr_work.h"
+
+static_assert(sizeof(struct drm_orr_sample_read) == 40);
+
+/* Words that are copied at once: those of the longest sample, and more. */
+#define ORR_SAMPLE_BATCH 512u
+#define ORR_SAMPLE_MARGIN (2 + 2 * 64)
+/* Words of the ring that are looked at for them. */
+#define ORR_SAMPLE_LOOK 16384u
+/* Of ORR_SINK_SAMPLE, before its counters. */
+#define ORR_SAMPLE_WORDS 4u
+
+static void orr_sample_write(struct orr_device *odev, u32 period_ns, const u64 *set)
+{
+	orr_write64(odev, ORR_R_SINK_SET, set[0]);
+	orr_write64(odev, ORR_R_SINK_SET_HIGH, set[1]);
+	orr_write32(odev, ORR_R_SINK_PERIOD, period_ns);
+}
+
+/* The card has all of these counters. */
+static bool orr_sample_has(const struct orr_device *odev, const u64 *set)
+{
+	const u32 counters = odev->info.counters;
+
+	if (!(set[0] | set[1]))
+		return false;
+	if (counters < 64)
+		return !set[1] && !(set[0] >> counters);
+	return counters >= 128 || !(set[1] >> (counters - 64));
+}
+
+static void orr_sample_stop(struct orr_file *file)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_sample *sample = &file->sample;
+	const u64 none[2] = {};
+	int idx;
+
+	lockdep_assert_held(&sample->lock);
+	if (!sample->wanted)
+		return;
+	sample->wanted = false;
+	scoped_guard(mutex, &odev->sink.lock) {
+		odev->sink.sampler = NULL;
+		if (!orr_enter(odev, &idx)) {
+			orr_sample_write(odev, 0, none);
+			orr_exit(odev, idx);
+		}
+	}
+	orr_sink_put(odev);
+}
+
+static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_read *args)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_sample *sample = &file->sample;
+	int idx, ret = 0;
+
+	lockdep_assert_held(&sample->lock);
+	if (!orr_counts_jobs(odev))
+		return -EOPNOTSUPP;
+	if (args->period_ns < ORR_SINK_PERIOD_MIN || !orr_sample_has(odev, args->set))
+		return -EINVAL;
+	guard(mutex)(&odev->sink.lock);
+	if (odev->sink.sampler && odev->sink.sampler != file)
+		return -EBUSY;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	if (!sample->wanted)
+		ret = orr_sink_get(odev);
+	if (!ret) {
+		sample->wanted = true;
+		sample->next = orr_sink_head(&odev->sink);
+		memcpy(sample->set, args->set, sizeof(sample->set));
+		odev->sink.sampler = file;
+		orr_sample_write(odev, args->period_ns, args->set);
+	}
+	orr_exit(odev, idx);
+	return ret;
+}
+
+/* Words of the next samples, as user space gets them; inside orr_enter(). Return: how many. */
+static u32 orr_sample_gather(struct orr_file *file, u64 *to, u32 room, u32 *flags)
+{
+	const struct orr_sink *sink = &file->odev->sink;
+	struct orr_sample *sample = &file->sample;
+	const u32 counters = hweight64(sample->set[0]) + hweight64(sample->set[1]);
+	u64 end = orr_sink_head(sink), from = sample->next;
+	u32 count = 0;
+
+	lockdep_assert_held(&sample->lock);
+	while (sample->next < end && sample->next - from < ORR_SAMPLE_LOOK) {
+		u64 words[ORR_SAMPLE_WORDS], position = sample->next;
+		u32 size;
+
+		if (room - count < 2 + counters)
+			break;
+		orr_sink_words(sink, position, words, ARRAY_SIZE(words));
+		size = ORR_SINK_WORDS(words[1]);
+		if (ORR_TRACE_TYPE(words[1]) == ORR_SINK_SAMPLE &&
+		    size == ORR_SAMPLE_WORDS + counters && words[2] == sample->set[0] &&
+		    words[3] == sample->set[1])
+			orr_sink_words(sink, position + ORR_SAMPLE_WORDS, to + count + 2, counters);
+		else
+			words[1] &= ~0xffull; /* of another type, or of those that were asked for before */
+		/* The card may have been writing there, or nothing that makes sense. */
+		if (orr_sink_overwritten(sink, position) || size > end - position) {
+			*flags |= ORR_WORK_LOST;
+			sample->next = end;
+			break;
+		}
+		sample->next += size;
+		if (ORR_TRACE_TYPE(words[1]) != ORR_SINK_SAMPLE)
+			continue;
+		to[count] = words[0];
+		to[count + 1] = ORR_TRACE_B(words[1]);
+		count += 2 + counters;
+	}
+	if (sample->next < end)
+		*flags |= ORR_WORK_MORE;
+	return count;
+}
+
+static int orr_sample_read(struct orr_file *file, u64 *to, u32 room, u32 *flags)
+{
+	int idx, ret;
+
+	guard(mutex)(&file->sample.lock);
+	if (!file->sample.wanted)
+		return -EINVAL;
+	ret = orr_enter(file->odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_sample_gather(file, to, room, flags);
+	orr_exit(file->odev, idx);
+	return ret;
+}
+
+/**
+ * orr_sample_read_ioctl - DRM_IOCTL_ORR_SAMPLE_READ
+ * @drm: the card
+ * @data: struct drm_orr_sample_read
+ * @drm_file: who asks
+ *
+ * Return: 0 or a negative error, see the uAPI.
+ */
+int orr_sample_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_sample_read *args = data;
+	u64 __user *to = u64_to_user_ptr(args->values);
+	u32 room = args->count, out;
+	int ret;
+
+	if (args->pad)
+		return -EINVAL;
+	if (args->flags) {
+		if (args->count || args->values)
+			return -EINVAL;
+		guard(mutex)(&file->sample.lock);
+		if (args->flags == ORR_WORK_START)
+			return orr_sample_start(file, args);
+		if (args->flags != ORR_WORK_STOP)
+			return -EINVAL;
+		orr_sample_stop(file);
+		return 0;
+	}
+	if (args->period_ns || args->set[0] || args->set[1])
+		return -EINVAL;
+	args->count = 0;
+
+	u64 *batch __free(kfree) = kmalloc_array(ORR_SAMPLE_BATCH, sizeof(*batch), GFP_KERNEL);
+
+	if (!batch)
+		return -ENOMEM;
+	do {
+		out = 0;
+		ret = orr_sample_read(file, batch, min(room, ORR_SAMPLE_BATCH), &out);
+		if (ret < 0)
+			return ret;
+		if (copy_to_user(to + args->count, batch, ret * sizeof(*batch)))
+			return -EFAULT;
+		args->count += ret;
+		args->flags |= out & ORR_WORK_LOST;
+		room -= ret;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	} while (room >= ORR_SAMPLE_MARGIN && out & ORR_WORK_MORE && !(args->flags & ORR_WORK_LOST));
+	args->flags |= out & ORR_WORK_MORE;
+	return 0;
+}
+
+/**
+ * orr_sample_file_init - a file is made
+ * @file: the file
+ */
+void orr_sample_file_init(struct orr_file *file)
+{
+	mutex_init(&file->sample.lock);
+}
+
+/**
+ * orr_sample_file_close - it goes
+ * @file: the file
+ */
+void orr_sample_file_close(struct orr_file *file)
+{
+	scoped_guard(mutex, &file->sample.lock)
+		orr_sample_stop(file);
+	mutex_destroy(&file->sample.lock);
+}

@@ -1,0 +1,135 @@
+// Samples of a card's counters are told to who wants them.
+#include <orrery/hw/counters.h>
+#include <orrery/prof.h>
+
+#include <bit>
+#include <mutex>
+#include <vector>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+struct Sample {
+    orrProfSample told;
+    std::vector<orrCounter_t> counters;
+    std::vector<std::uint64_t> values;
+};
+
+class Samples : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        orrProfOptions options = ORR_INIT(orrProfOptions);
+        options.want = orrProfWantSamples;
+        ASSERT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
+        ASSERT_OK(orrDeviceFindCounter(&bytes_, 0, "vram_bytes"));
+        ASSERT_OK(orrDeviceFindCounter(&wait_, 0, "link_wait_ps"));
+    }
+    void TearDown() override { ASSERT_OK(orrProfUnsubscribe(subscription_)); }
+    static void told(void* user, const orrProfRecord* record) {
+        auto& self = *static_cast<Samples*>(user);
+        EXPECT_EQ(record->kind, static_cast<std::uint32_t>(orrProfSampled));
+        const auto& sample = *static_cast<const orrProfSample*>(record->params);
+        const std::lock_guard lock(self.mutex_);
+        self.samples_.push_back({sample,
+                                 {sample.counters, sample.counters + sample.count},
+                                 {sample.values, sample.values + sample.count}});
+        if (self.ends_them) EXPECT_OK(orrProfStopSamples(0));
+    }
+    void take(std::initializer_list<std::uint64_t> words) {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().sample_words.insert(system_.card().sample_words.end(), words);
+    }
+    std::uint32_t period() {
+        const std::lock_guard lock(system_.card().mutex());
+        return system_.card().sample_ns;
+    }
+    std::vector<Sample> flushed() {
+        EXPECT_OK(orrProfFlush());
+        const std::lock_guard lock(mutex_);
+        return samples_;
+    }
+
+    FakeSystem system_;
+    orrProfSubscription_t subscription_ = nullptr;
+    orrCounter_t bytes_ = 0, wait_ = 0;
+    std::mutex mutex_;
+    std::vector<Sample> samples_;
+    bool ends_them = false;
+};
+
+TEST_F(Samples, AreOfTheCountersThatAreAskedFor) {
+    const orrCounter_t both[] = {wait_, bytes_};
+    ASSERT_OK(orrProfStartSamples(0, 5000, both, 2));
+    EXPECT_EQ(period(), 5000u);
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        EXPECT_EQ(system_.card().sample_set[0], 1ull << ORR_CTR_VRAM_BYTES);
+        EXPECT_EQ(system_.card().sample_set[1], 1ull << (ORR_CTR_LINK_WAIT_PS - 64));
+    }
+    // Time, number, and the counters in the order of their numbers. More than one read gives.
+    take({5'000'000, 1, 10, 20, 10'000'000, 2, 11, 21, 25'000'000, 5, 12, 22});
+    const auto all = flushed();
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[0].told.device, 0);
+    EXPECT_EQ(all[0].told.period_ns, 5000u);
+    EXPECT_EQ(all[0].told.time_ps, 5'000'000u);
+    EXPECT_EQ(all[0].counters, (std::vector{bytes_, wait_}));
+    EXPECT_EQ(all[0].values, (std::vector<std::uint64_t>{10, 20}));
+    EXPECT_EQ(all[0].told.lost, 0u);
+    EXPECT_EQ(all[1].told.lost, 0u);
+    EXPECT_EQ(all[2].values, (std::vector<std::uint64_t>{12, 22}));
+    EXPECT_EQ(all[2].told.lost, 2u) << "numbers 3 and 4";
+    ASSERT_OK(orrProfStopSamples(0));
+    EXPECT_EQ(period(), 0u);
+    ASSERT_OK(orrProfStopSamples(0));
+}
+
+TEST_F(Samples, AreOfAllIfNothingElseIsSaid) {
+    ASSERT_OK(orrProfStartSamples(0, 1000, nullptr, 0));
+    std::size_t count = 0;
+    ASSERT_OK(orrDeviceGetCounterCount(&count, 0));
+    const std::lock_guard lock(system_.card().mutex());
+    const auto& set = system_.card().sample_set;
+    EXPECT_EQ(static_cast<std::size_t>(std::popcount(set[0]) + std::popcount(set[1])), count);
+}
+
+TEST_F(Samples, AreToldWithoutAFlushToo) {
+    ASSERT_OK(orrProfStartSamples(0, 1000, &bytes_, 1));
+    take({5'000'000, 1, 10});
+    while (true) {
+        const std::lock_guard lock(mutex_);
+        if (samples_.size() == 1) break;
+    }
+}
+
+TEST_F(Samples, EndInACallback) {
+    ends_them = true;
+    ASSERT_OK(orrProfStartSamples(0, 1000, &bytes_, 1));
+    take({5'000'000, 1, 10, 6'000'000, 2, 11});
+    (void)flushed();
+    EXPECT_EQ(period(), 0u);
+    ends_them = false;
+    ASSERT_OK(orrProfStartSamples(0, 2000, &bytes_, 1));
+    const std::size_t before = flushed().size();
+    take({7'000'000, 1, 10});
+    EXPECT_EQ(flushed().size(), before + 1);
+}
+
+TEST_F(Samples, AreAskedForProperly) {
+    EXPECT_FAIL(orrProfStartSamples(0, 999, &bytes_, 1), orrErrorInvalidValue, "give 1000 to");
+    EXPECT_FAIL(orrProfStartSamples(0, 1ull << 32, &bytes_, 1), orrErrorInvalidValue, "give 1000 to");
+    EXPECT_FAIL(orrProfStartSamples(0, 1000, nullptr, 1), orrErrorInvalidValue, "counters");
+    const orrCounter_t none = 3, twice[] = {bytes_, bytes_};
+    EXPECT_FAIL(orrProfStartSamples(0, 1000, &none, 1), orrErrorInvalidValue, "no counter of device 0");
+    EXPECT_FAIL(orrProfStartSamples(0, 1000, twice, 2), orrErrorInvalidValue, "twice");
+    EXPECT_FAIL(orrProfStartSamples(7, 1000, &bytes_, 1), orrErrorInvalidDevice, "7");
+    system_.card().takes_samples = false;
+    EXPECT_FAIL(orrProfStartSamples(0, 1000, &bytes_, 1), orrErrorNotSupported, "no samples");
+    EXPECT_OK(orrProfStopSamples(0));
+}
+
+}  // namespace
+}  // namespace orrery::umd::test
