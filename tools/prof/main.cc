@@ -28,11 +28,14 @@ constexpr const char* kHelp =
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
+    "       orrery-prof html FILE -o OUTPUT\n"
     "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
     "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
-    "it.\n"
+    "it,
+or a page for a browser.
+"
     "\n"
-    "  -o FILE      the profile (orrery.prof), or where the timeline goes\n"
+    "  -o FILE      the profile (orrery.prof), or where the timeline or page goes\n"
     "  --limit MIB  of the profile of each process (256): what comes behind is counted\n"
     "  --counters   what each kernel and copy did, as the card counts it\n"
     "  --top N      rows of each table (10)\n"
@@ -164,6 +167,24 @@ int run_trace(const Words& words) {
     return written ? 0 : problem(written.error().text);
 }
 
+int run_html(const Words& words) {
+    std::string file, output;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == "-o" && i + 1 < words.size()) {
+            output = words[++i];
+        } else if (file.empty() && !words[i].starts_with("-")) {
+            file = words[i];
+        } else {
+            return mistake(fmt::format("html does not know {}", words[i]));
+        }
+    }
+    if (file.empty() || output.empty()) return mistake("html wants a profile and -o OUTPUT");
+    const auto model = read_model(file);
+    if (!model) return problem(model.error().text);
+    const auto written = text::write_file(output, html_page(*model, file.substr(file.rfind('/') + 1)));
+    return written ? 0 : problem(written.error().text);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -174,6 +195,7 @@ int main(int argc, char** argv) {
     if (words[0] == "stat") return run_stat(rest);
     if (words[0] == "report") return run_report(rest);
     if (words[0] == "trace") return run_trace(rest);
+    if (words[0] == "html") return run_html(rest);
     if (words[0] == "--help" || words[0] == "-h") {
         fmt::print("{}", kHelp);
         return 0;

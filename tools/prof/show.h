@@ -21,6 +21,8 @@ std::string report_json(const Model& model, std::size_t top);
 std::string chrome_json(const Model& model);
 // For Perfetto: its Trace message, times in nanoseconds of CLOCK_MONOTONIC.
 std::string perfetto_trace(const Model& model);
+// A page for a browser, whole in itself. The title is of anybody.
+std::string html_page(const Model& model, const std::string& title);
 
 // Names are of anybody's file: a terminal gets no control characters, and a line no end.
 std::string plain(std::string_view text);

@@ -252,7 +252,8 @@ std::string why_forbidden(std::string_view file, std::string_view name) {
 }
 
 std::vector<std::string> source_files(const std::filesystem::path& root) {
-    static constexpr std::array kEndings = {".h", ".hpp", ".c", ".cc", ".S", ".sh", ".cmake", ".ld", ".py"};
+    static constexpr std::array kEndings = {".h",     ".hpp", ".c",  ".cc", ".S",  ".sh",
+                                            ".cmake", ".ld",  ".py", ".js", ".css"};
     std::vector<std::string> files;
     for (const char* part : {"kmod", "firmware", "umd", "emulator", "tools", "tests"}) {
         const auto top = root / part;

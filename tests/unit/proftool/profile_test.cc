@@ -196,6 +196,7 @@ TEST(Profile, OfAnyBytesIsReadOrRefused) {
         EXPECT_FALSE(report_json(model, 10).empty());
         EXPECT_FALSE(chrome_json(model).empty());
         EXPECT_FALSE(perfetto_trace(model).empty());
+        EXPECT_FALSE(html_page(model, "any").empty());
     }
     EXPECT_GT(read, 100);
 }

@@ -1,0 +1,435 @@
+// The page of `orrery-prof html` in a headless Chromium: what it shows after clicks, drags, keys and
+// searches.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+
+#include "tests/system/prof/browser.h"
+#include "tests/unit/proftool/made_profile.h"
+
+namespace orrery::prof::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = Browser::Json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Strings = std::vector<std::string>;
+
+constexpr const char* kLeft = "\uE012";
+constexpr const char* kUp = "\uE013";
+constexpr const char* kRight = "\uE014";
+constexpr const char* kEnter = "\uE007";
+constexpr const char* kEscape = "\uE00C";
+
+void add_call(MadePart& part, std::uint32_t name, std::uint64_t begin, std::uint64_t end,
+              std::uint64_t correlation, std::int32_t error = 0) {
+    part.add(CallRecord{{static_cast<std::uint16_t>(Type::kCall), sizeof(CallRecord), name},
+                        begin,
+                        end,
+                        correlation,
+                        0,
+                        100,
+                        error});
+}
+void add_work(MadePart& part, Operation operation, std::uint32_t name, std::uint32_t stream,
+              std::uint64_t begin_us, std::uint64_t end_us, std::uint64_t correlation,
+              std::uint32_t device = 0) {
+    WorkRecord work =
+        part.work_of(operation, name, stream, begin_us * 1'000'000, end_us * 1'000'000, correlation);
+    work.device = device;
+    work.correlation = correlation;
+    part.add(work);
+}
+
+// A step of a copy, three kernels and what submitted them; a second card waits and then copies.
+MadePart a_step() {
+    MadePart part(100, "step --size 3");
+    const auto launch = part.text("orrLaunchKernel"), copy_call = part.text("orrMemcpyAsync"),
+               step = part.text("step");
+    const auto copy = part.text("copy"), gemm = part.text("gemm"), softmax = part.text("softmax"),
+               wait = part.text("wait");
+    const auto compute = part.text("stream 'compute' on device 0"),
+               copies = part.text("stream 2 on device 1");
+    part.orrery_1(0);
+    part.range(Type::kRangeBegin, step, 10'000);
+    add_call(part, copy_call, 11'000, 15'000, 1);
+    add_call(part, launch, 20'000, 24'000, 2);
+    add_call(part, launch, 30'000, 31'000, 3);
+    add_call(part, launch, 40'000, 48'000, 4, 2);
+    part.range(Type::kMark, step, 50'000);
+    part.range(Type::kRangeEnd, 0, 60'000);
+    part.memory(0, 12'000, 4'096, 4'096);
+    part.memory(0, 55'000, -4'096, 0);
+    WorkRecord first = part.work_of(Operation::kCopy, copy, compute, 100'000'000, 140'000'000, 1);
+    first.bytes = 1'000'000;
+    first.source = static_cast<std::int32_t>(Place::kHost);
+    first.destination = 0;
+    first.correlation = 1;
+    part.add(first);
+    add_work(part, Operation::kKernel, gemm, compute, 150, 200, 2);
+    add_work(part, Operation::kKernel, softmax, compute, 205, 225, 3);
+    add_work(part, Operation::kKernel, gemm, compute, 230, 300, 4);
+    WorkRecord waiting = part.work_of(Operation::kWait, wait, copies, 110'000'000, 201'000'000, 1);
+    waiting.device = 1;
+    waiting.from = static_cast<std::uint32_t>(From::kStream);
+    waiting.from_stream = compute;
+    waiting.from_index = 3;  // behind the first gemm
+    part.add(waiting);
+    add_work(part, Operation::kCopy, copy, copies, 201, 211, 0, 1);
+    return part;
+}
+
+class Page : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        folder_ = fs::temp_directory_path() / fmt::format("orrery-prof-html-{}", ::getpid());
+        fs::create_directories(folder_);
+        browser_ = std::make_unique<Browser>(folder_);
+    }
+    static void TearDownTestSuite() {
+        browser_.reset();
+        fs::remove_all(folder_);
+    }
+    void SetUp() override {
+        browser_->resize(1200, 800);
+        browser_->prefer_dark(false);
+    }
+    // Nothing may be wrong in the page, whatever was done with it.
+    void TearDown() override { EXPECT_EQ(browser_->console().dump(), "[]"); }
+
+    static void show(const std::string& parts, const std::string& name = "made") {
+        const fs::path file = folder_ / name, page = folder_ / "page.html";
+        std::ofstream(file, std::ios::binary) << made_profile(parts);
+        const std::string command =
+            fmt::format("'{}' html '{}' -o '{}'", ORRERY_PROF, file.string(), page.string());
+        const int status = std::system(command.c_str());
+        ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << command;
+        browser_->open(page);
+        ASSERT_TRUE(
+            browser_
+                ->run_async("const done = arguments[0];"
+                            "const look = () => window.orreryPage ? done(true) : setTimeout(look, 20);"
+                            "setTimeout(() => done(false), 60000); look();")
+                .get<bool>());
+    }
+    static Json state() { return browser_->run("return orreryPage.state()"); }
+    static std::string text(const std::string& selector) {
+        return browser_->run("return document.querySelector(arguments[0]).innerText", {selector});
+    }
+    static int count(const std::string& selector) {
+        return browser_->run("return document.querySelectorAll(arguments[0]).length", {selector});
+    }
+    static Strings texts(const std::string& selector) {
+        return browser_->run(
+            "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)", {selector});
+    }
+    // The n-th slice with this name.
+    static int slice(const std::string& name, std::size_t n = 0) {
+        return browser_->run("return orreryPage.slices(arguments[0])", {name}).at(n);
+    }
+    static Json place(int slice) { return browser_->run("return orreryPage.place(arguments[0])", {slice}); }
+    static void click(int slice, bool twice = false) {
+        const Json at = place(slice);
+        browser_->click(at["x"], at["y"], twice);
+    }
+    static void press(const std::string& selector) {
+        const Json box = browser_->run(
+            "const one = document.querySelector(arguments[0]); one.scrollIntoView({block: 'nearest'});"
+            "const box = one.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height "
+            "/ 2]",
+            {selector});
+        browser_->click(box[0], box[1]);
+    }
+    static std::string selected() {
+        const Json now = state()["selected"];
+        return now.is_null() ? "" : now["name"].get<std::string>();
+    }
+    // Of a pane, the moment under a point of the window.
+    static double time_at(const Json& state, const char* pane, double x) {
+        const double left = browser_->run("return canvas.getBoundingClientRect().left"),
+                     names = state["names"], width = state["width"], begin = state[pane]["begin"],
+                     span = state[pane]["span"];
+        return begin + (x - left - names) / (width - names) * span;
+    }
+
+    static inline fs::path folder_;
+    static inline std::unique_ptr<Browser> browser_;
+};
+
+TEST_F(Page, HasTracksForThreadsEnginesAndStreams) {
+    show(a_step().bytes(), "a step.prof");
+    const Json now = state();
+    EXPECT_EQ(now["slices"], 12);
+    EXPECT_EQ(now["works"], 6);
+    Strings labels;
+    for (const Json& row : now["rows"])
+        labels.push_back(row["type"].get<std::string>() + " " + row["label"].get<std::string>());
+    EXPECT_THAT(labels, ElementsAre("head Process 100", "row thread 100", "row ", "chart memory, card 0",
+                                    "head Card 0", "chart vector cores", "chart copy engines", "row compute",
+                                    "head Card 1", "chart copy engines", "row stream 2"));
+    EXPECT_EQ(text("h1"), "a step.prof");
+    EXPECT_GT(now["frames"], 0);
+    // All of it is in sight at first.
+    EXPECT_LT(now["model"]["begin"], 0);
+    EXPECT_GT(now["model"]["begin"].get<double>() + now["model"]["span"].get<double>(), 200'000'000);
+}
+
+TEST_F(Page, SaysWhatIsSelectedAndLeadsFromCallToWorkAndBack) {
+    show(a_step().bytes());
+    click(slice("gemm", 1));
+    EXPECT_EQ(selected(), "gemm");
+    const std::string details = text("#details");
+    for (const char* const fact : {"kernel", "70.000 µs", "130.000 µs", "230\u202f000\u202f000 ps", "compute",
+                                   "packet\n4", "orrLaunchKernel"})
+        EXPECT_THAT(details, HasSubstr(fact));
+    press("#details .links button");
+    EXPECT_EQ(selected(), "orrLaunchKernel");
+    EXPECT_THAT(text("#details"), HasSubstr("error 2"));
+    EXPECT_EQ(state()["selected"]["begin"], 39'000);
+    browser_->key("c");
+    EXPECT_EQ(state()["selected"]["slice"], slice("gemm", 1));
+    // A wait leads to what it waited for.
+    click(slice("wait"));
+    press("#details .links button");
+    EXPECT_EQ(state()["selected"]["slice"], slice("gemm", 0));
+    // A copy says how fast it was, and which way.
+    click(slice("copy", 0));
+    EXPECT_THAT(text("#details"), HasSubstr("host to device"));
+    EXPECT_THAT(text("#details"), HasSubstr("25.00 GB/s"));
+}
+
+TEST_F(Page, IsWalkedThroughByKeys) {
+    show(a_step().bytes());
+    click(slice("softmax"));
+    browser_->key(kRight);
+    EXPECT_EQ(state()["selected"]["slice"], slice("gemm", 1));
+    browser_->key(kRight);  // there is no more
+    EXPECT_EQ(state()["selected"]["slice"], slice("gemm", 1));
+    for (int i = 0; i < 3; ++i)
+        browser_->key(kLeft);
+    EXPECT_EQ(selected(), "copy");
+    const double before = state()["model"]["span"];
+    browser_->key(kEnter);
+    EXPECT_LT(state()["model"]["span"], before / 2);
+    browser_->key(kEscape);
+    EXPECT_EQ(selected(), "");
+    click(slice("orrMemcpyAsync"));
+    browser_->key(kUp);
+    EXPECT_EQ(selected(), "step");
+}
+
+TEST_F(Page, ZoomsAroundThePointerAndMoves) {
+    show(a_step().bytes());
+    const Json at = place(slice("softmax"));
+    const double x = std::floor(at["x"].get<double>()), y = at["y"];
+    const Json first = state();
+    browser_->scroll(x, y, -500);
+    const Json nearer = state();
+    EXPECT_LT(nearer["model"]["span"], first["model"]["span"].get<double>() / 2);
+    EXPECT_NEAR(time_at(nearer, "model", x), time_at(first, "model", x),
+                first["model"]["span"].get<double>() / 1e6);
+    EXPECT_EQ(nearer["host"], first["host"]);  // each has its own scale
+
+    browser_->drag(x, y, x - 200, y);
+    const Json moved = state();
+    EXPECT_EQ(moved["model"]["span"], nearer["model"]["span"]);
+    EXPECT_NEAR(time_at(moved, "model", x - 200), time_at(nearer, "model", x),
+                nearer["model"]["span"].get<double>() / 100);
+    EXPECT_TRUE(moved["selected"].is_null());  // a drag is no click
+
+    browser_->key("d");
+    EXPECT_GT(state()["model"]["begin"], moved["model"]["begin"]);
+    browser_->key("a");
+    EXPECT_NEAR(state()["model"]["begin"], moved["model"]["begin"], 1);
+    browser_->key("w");
+    EXPECT_LT(state()["model"]["span"], moved["model"]["span"]);
+    // However far: there is an end, both ways.
+    for (int i = 0; i < 60; ++i)
+        browser_->scroll(x, y, -400);
+    EXPECT_EQ(state()["model"]["span"], 20);
+    for (int i = 0; i < 60; ++i)
+        browser_->scroll(x, y, 400);
+    EXPECT_LE(state()["model"]["span"], 300'000'000);
+    browser_->key("0");
+    EXPECT_EQ(state()["model"], first["model"]);
+    click(slice("softmax"), true);  // twice: it fills the pane
+    EXPECT_NEAR(state()["model"]["span"], 44e6, 1e6);
+}
+
+TEST_F(Page, SumsUpARangeOfTime) {
+    show(a_step().bytes());
+    // From the middle of the first gemm to the middle of softmax.
+    const Json from = place(slice("gemm", 0)), to = place(slice("softmax"));
+    browser_->drag(from["x"], from["y"], to["x"], to["y"], true);
+    const Json range = state()["range"];
+    ASSERT_EQ(range["pane"], "model");
+    EXPECT_EQ(range["count"], 4);  // and on the other card a wait and a copy
+    const double pixel = state()["model"]["span"].get<double>() / 1000;
+    for (const Json& sum : range["names"]) {
+        if (sum["name"] == "gemm") EXPECT_NEAR(sum["time"], 25e6, 2 * pixel);
+        if (sum["name"] == "softmax") EXPECT_NEAR(sum["time"], 10e6, 2 * pixel);
+        if (sum["name"] == "copy") EXPECT_NEAR(sum["time"], 10e6, 1);
+    }
+    EXPECT_THAT(text("#details"), HasSubstr("of model time"));
+    EXPECT_THAT(text("#details"), HasSubstr("vector cores"));
+    // The other pane's by a drag on its scale.
+    const Json host = place(slice("orrMemcpyAsync")), pane = state()["host"];
+    const double scale = browser_->run("return canvas.getBoundingClientRect().top").get<double>() +
+                         pane["top"].get<double>() + 8;
+    browser_->drag(host["x"].get<double>() - 3, scale, host["x"].get<double>() + 3, scale);
+    EXPECT_EQ(state()["range"]["pane"], "host");
+    EXPECT_EQ(state()["range"]["count"], 2);  // the call, and the range around it
+    browser_->key(kEscape);
+    EXPECT_TRUE(state()["range"].is_null());
+}
+
+TEST_F(Page, FindsNames) {
+    show(a_step().bytes());
+    press("#canvas");
+    browser_->key("/");
+    browser_->type("GEM");
+    EXPECT_EQ(state()["matches"], 2);
+    EXPECT_EQ(text("#matches"), "2 found");
+    Strings found;
+    for (int i = 0; i < 3; ++i) {
+        browser_->key(kEnter);
+        found.push_back(fmt::format("{} {}", selected(), state()["selected"]["begin"].get<double>() / 1e6));
+    }
+    EXPECT_THAT(found, ElementsAre("gemm 50", "gemm 130", "gemm 50"));
+    browser_->key(kEscape);
+    EXPECT_EQ(state()["matches"], 0);
+    browser_->key("/");
+    browser_->type("nothing has this name");
+    EXPECT_EQ(text("#matches"), "0 found");
+    browser_->key(kEnter);
+    EXPECT_EQ(selected(), "");
+}
+
+TEST_F(Page, FoldsACard) {
+    show(a_step().bytes());
+    const auto rows = state()["rows"].size();
+    const Json head = state()["rows"][4];
+    ASSERT_EQ(head["label"], "Card 0");
+    const double y = browser_->run("return canvas.getBoundingClientRect().top").get<double>() +
+                     state()["model"]["top"].get<double>() + 22 + head["y"].get<double>() + 10;
+    browser_->click(40, y);
+    EXPECT_THAT(state()["folded"].get<Strings>(), ElementsAre("card 0 0"));
+    EXPECT_EQ(state()["rows"].size(), rows - 3);
+    // What is sought is shown.
+    browser_->key("/");
+    browser_->type("softmax");
+    browser_->key(kEnter);
+    EXPECT_EQ(selected(), "softmax");
+    EXPECT_EQ(state()["rows"].size(), rows);
+}
+
+TEST_F(Page, OfAProfileWithoutAnythingSaysSo) {
+    MadePart part;
+    show(part.bytes());
+    EXPECT_EQ(state()["slices"], 0);
+    EXPECT_THAT(text("#details"), HasSubstr("Nothing was recorded"));
+    browser_->key("w");
+    browser_->key(kRight);
+    show("");
+    EXPECT_EQ(state()["rows"].size(), 0u);
+}
+
+// The names of a profile are anybody's.
+TEST_F(Page, ShowsHostileNamesAsTheyAreWritten) {
+    const std::string script =
+        "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>";
+    const std::string turned = "a\u202egnp.exe\u2066\u200f";
+    const std::string json = "\\\"}],\"x\":\u2028'<!--<script>";
+    const std::string bytes = "\xff\xfe\xc3(\x01\x1b[31m";
+    const std::string long_one = std::string(60'000, 'x');
+    MadePart part(7, "</title></style>");
+    std::uint64_t ps = 1'000'000;
+    for (const std::string& name : {script, turned, json, bytes, long_one, std::string()}) {
+        const auto text = name.empty() ? 0 : part.text(name);
+        add_call(part, text, ps / 100, ps / 100 + 5'000, ps);
+        part.range(Type::kMark, text, ps / 100, text);
+        add_work(part, Operation::kKernel, text, text, ps / 1'000'000, ps / 1'000'000 + 1, ps);
+        ps += 2'000'000;
+    }
+    const std::string file = "<b onclick=alert(1)>";
+    show(part.bytes(), file);
+    EXPECT_EQ(state()["slices"], 18);
+    EXPECT_EQ(text("h1"), file);
+    click(slice(script, 2));
+    EXPECT_EQ(text("#details h2"), script);
+    EXPECT_EQ(text("#details dd bdi"), script);  // its stream has the same
+    EXPECT_FALSE(browser_->run("return orreryPage.slices(arguments[0])", {"a⟨U+202E⟩gnp.exe⟨U+2066⟩⟨U+200F⟩"})
+                     .empty());
+    EXPECT_FALSE(browser_->run("return orreryPage.slices(arguments[0])", {"��(␁␛[31m"}).empty() &&
+                 browser_->run("return orreryPage.slices(arguments[0])", {"���(␁␛[31m"}).empty());
+    click(slice(long_one, 0));
+    EXPECT_EQ(text("#details h2"), long_one);
+    EXPECT_LE(browser_->run("return document.documentElement.scrollWidth"), 1200);
+    press("#tab-tables");
+    press("#tables .kinds button:nth-child(4)");
+    EXPECT_EQ(count("#tables tbody tr"), 6);
+    press("#tab-summary");
+    EXPECT_EQ(count("img"), 0);
+    EXPECT_EQ(count("script"), 1);
+    EXPECT_TRUE(browser_->run("return window.hacked === undefined"));
+}
+
+// A script that got into it all the same is not run, and nothing is fetched.
+TEST_F(Page, RunsNoScriptButItsOwn) {
+    show(a_step().bytes());
+    browser_->run(
+        "const added = document.createElement('script'); added.textContent = 'window.hacked = 1';"
+        "document.body.append(added);"
+        "const image = document.createElement('img'); image.src = 'http://127.0.0.1:9/x.png'; "
+        "document.body.append(image);");
+    EXPECT_TRUE(browser_->run("return window.hacked === undefined"));
+    EXPECT_THAT(browser_->console().dump(), HasSubstr("Content Security Policy"));
+}
+
+TEST_F(Page, FitsANarrowWindow) {
+    browser_->resize(400, 700);
+    show(a_step().bytes());
+    for (const char* const tab : {"summary", "tables", "roofline", "timeline"}) {
+        press(fmt::format("#tab-{}", tab));
+        EXPECT_EQ(state()["tab"], tab);
+        EXPECT_LE(browser_->run("return document.documentElement.scrollWidth"), 400) << tab;
+    }
+    EXPECT_GT(browser_->run("return canvas.clientHeight"), 250);
+    click(slice("gemm", 1));
+    EXPECT_EQ(selected(), "gemm");
+    EXPECT_GT(browser_->run("return canvas.clientHeight"), 250);
+}
+
+// All of its text has the contrast that WCAG AA wants, on both grounds.
+TEST_F(Page, CanBeReadInLightAndInDark) {
+    for (const bool dark : {false, true}) {
+        browser_->prefer_dark(dark);
+        show(a_step().bytes());
+        const Json worst = browser_->run(R"(
+            const style = getComputedStyle(document.documentElement);
+            const light = (name) => {
+                const digits = style.getPropertyValue(name).trim().slice(1);
+                const parts = [0, 2, 4].map((at) => parseInt(digits.slice(at, at + 2), 16) / 255)
+                    .map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+                return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+            };
+            const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+            return Math.min(...['--text', '--quiet', '--accent', '--bad'].flatMap(
+                (one) => ['--ground', '--raised'].map((other) => contrast(one, other))));)");
+        EXPECT_GE(worst, 4.5) << dark;
+        const Json ground = browser_->run("return getComputedStyle(document.body).backgroundColor");
+        EXPECT_EQ(ground, dark ? "rgb(18, 23, 30)" : "rgb(255, 255, 255)");
+    }
+}
+
+}  // namespace
+}  // namespace orrery::prof::test

@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "tools/prof/page_data.h"
+
+namespace orrery::prof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Field {
+    const char* name;
+    std::uint64_t WorkCountersRecord::* value;
+};
+constexpr std::array<Field, 31> kFields = {{
+    {"busy_ps", &WorkCountersRecord::busy_ps},
+    {"vram_read", &WorkCountersRecord::vram_read},
+    {"vram_written", &WorkCountersRecord::vram_written},
+    {"host_read", &WorkCountersRecord::host_read},
+    {"host_written", &WorkCountersRecord::host_written},
+    {"link_read", &WorkCountersRecord::link_read},
+    {"link_written", &WorkCountersRecord::link_written},
+    {"moved", &WorkCountersRecord::moved},
+    {"queued_ps", &WorkCountersRecord::queued_ps},
+    {"groups", &WorkCountersRecord::groups},
+    {"items", &WorkCountersRecord::items},
+    {"instructions", &WorkCountersRecord::instructions},
+    {"latency_ps", &WorkCountersRecord::latency_ps},
+    {"bandwidth_ps", &WorkCountersRecord::bandwidth_ps},
+    {"link_ps", &WorkCountersRecord::link_ps},
+    {"launch_ps", &WorkCountersRecord::launch_ps},
+    {"barriers", &WorkCountersRecord::barriers},
+    {"simd_int", &WorkCountersRecord::simd_int},
+    {"simd_fp", &WorkCountersRecord::simd_fp},
+    {"simd_moves", &WorkCountersRecord::simd_moves},
+    {"simd_loads", &WorkCountersRecord::simd_loads},
+    {"simd_stores", &WorkCountersRecord::simd_stores},
+    {"simd_config", &WorkCountersRecord::simd_config},
+    {"lanes_active", &WorkCountersRecord::lanes_active},
+    {"lanes", &WorkCountersRecord::lanes},
+    {"flops_f16", &WorkCountersRecord::flops_f16},
+    {"flops_f32", &WorkCountersRecord::flops_f32},
+    {"flops_f64", &WorkCountersRecord::flops_f64},
+    {"tlb_lookups", &WorkCountersRecord::tlb_lookups},
+    {"tlb_misses", &WorkCountersRecord::tlb_misses},
+    {"tlb_walked", &WorkCountersRecord::tlb_walked},
+}};
+
+constexpr std::size_t kStalls = 5;  // of PcStall
+
+PageColumn& column(PageColumns& columns, std::string name) {
+    return columns.emplace_back(std::move(name), PageColumn{}).second;
+}
+
+void add_counters_over_time(const Model& model, std::uint64_t model_begin, PageTexts& texts, Json& sets,
+                            PageColumns& columns) {
+    PageColumn &times = column(columns, "sampleTime"), &values = column(columns, "sampleValue");
+    for (std::size_t i = 0; i < model.processes.size(); ++i) {
+        const Process& process = *model.processes[i].process;
+        std::vector<std::vector<const Process::Sample*>> of_set(process.sample_sets.size());
+        for (const Process::Sample& sample : process.samples)
+            of_set[sample.set].push_back(&sample);
+        for (std::size_t number = 0; number < of_set.size(); ++number) {
+            auto& samples = of_set[number];
+            if (samples.size() < 2) continue;  // no difference
+            std::ranges::sort(samples, {},
+                              [](const auto* sample) { return std::pair(sample->time_ps, sample); });
+            const Process::SampleSet& set = process.sample_sets[number];
+            Json counters = Json::array();
+            for (const SampledCounter& counter : set.counters) {
+                counters.push_back({{"name", texts.number(process, counter.name)},
+                                    {"unit", texts.number(process, counter.unit)}});
+            }
+            times.restart();
+            for (const Process::Sample* sample : samples)
+                times.put_delta(sample->time_ps - std::min(model_begin, sample->time_ps));
+            for (std::size_t place = 0; place < set.counters.size(); ++place) {
+                values.restart();
+                for (const Process::Sample* sample : samples)
+                    values.put_delta(process.sample_values[sample->first + place]);
+            }
+            sets.push_back({{"process", i},
+                            {"device", set.device},
+                            {"period", std::min(set.period_ps, PageColumn::kMost)},
+                            {"count", samples.size()},
+                            {"counters", std::move(counters)}});
+        }
+    }
+}
+
+void add_memory(const Model& model, Json& memory, PageColumns& columns) {
+    PageColumn &times = column(columns, "memoryTime"), &bytes = column(columns, "memoryBytes");
+    for (std::size_t i = 0; i < model.processes.size(); ++i) {
+        std::map<std::int32_t, std::vector<const MemoryRecord*>> of_device;
+        for (const MemoryRecord& record : model.processes[i].process->memory)
+            of_device[record.device].push_back(&record);
+        for (auto& [device, records] : of_device) {
+            std::ranges::sort(records, {}, [](const auto* record) { return std::pair(record->ns, record); });
+            times.restart();
+            bytes.restart();
+            const std::uint64_t begin = model.profile.begin_ns;
+            for (const MemoryRecord* record : records) {
+                times.put_delta(record->ns - std::min(record->ns, begin));
+                bytes.put_delta(record->in_use);
+            }
+            memory.push_back({{"process", i}, {"device", device}, {"count", records.size()}});
+        }
+    }
+}
+
+// How many samples of each kernel's places, by what the core was at.
+Json places(const Model& model, PageTexts& texts) {
+    // Kernel, function, line, and the offset where no line is known.
+    using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>;
+    std::map<Place, std::array<std::uint64_t, kStalls>> counts;
+    for (const Activity& activity : model.processes) {
+        const Process& process = *activity.process;
+        for (const PcSampleRecord& sample : process.pc_samples) {
+            auto& stalls =
+                counts[{texts.number(process, sample.head.text), texts.number(process, sample.function),
+                        texts.number(process, sample.source),
+                        sample.source == 0 ? std::min(sample.offset, PageColumn::kMost) : 0}];
+            ++stalls[sample.stall < kStalls ? sample.stall : 0];
+        }
+    }
+    Json all = Json::array();
+    for (const auto& [place, stalls] : counts) {
+        const auto& [kernel, function, line, offset] = place;
+        all.push_back({kernel, function, line, offset, stalls});
+    }
+    return all;
+}
+
+}  // namespace
+
+void add_work_counters(const std::vector<const Work*>& work, PageData& data, PageColumns& columns) {
+    PageColumn& counted = column(columns, "counted");
+    std::vector<const WorkCountersRecord*> records;
+    for (std::size_t i = 0; i < work.size(); ++i) {
+        if (work[i]->counters == nullptr) continue;
+        counted.put_delta(i);
+        records.push_back(work[i]->counters);
+    }
+    PageColumn& cores = column(columns, "counter:cores");
+    for (const WorkCountersRecord* record : records)
+        cores.put(record->cores);
+    Json names = {"cores"};
+    for (const Field& field : kFields) {
+        PageColumn& values = column(columns, std::string("counter:") + field.name);
+        for (const WorkCountersRecord* record : records)
+            values.put(record->*field.value);
+        names.push_back(field.name);
+    }
+    data.meta["counted"] = records.size();
+    data.meta["counterNames"] = std::move(names);
+}
+
+void add_samples(const Model& model, std::uint64_t model_begin, PageTexts& texts, PageData& data,
+                 PageColumns& columns) {
+    Json sets = Json::array(), memory = Json::array();
+    add_counters_over_time(model, model_begin, texts, sets, columns);
+    add_memory(model, memory, columns);
+    data.meta["samples"] = std::move(sets);
+    data.meta["memory"] = std::move(memory);
+    data.meta["places"] = places(model, texts);
+}
+
+}  // namespace orrery::prof

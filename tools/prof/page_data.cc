@@ -1,0 +1,334 @@
+#include "tools/prof/page_data.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace orrery::prof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMost = PageColumn::kMost;
+// More slices than this on top of each other are not shown, and counted.
+constexpr std::size_t kDeepest = 64;
+
+// As data.js has them.
+enum Kind : std::uint8_t { kCall, kRange, kOpenRange, kMarker, kOther, kCopy, kFill, kKernel, kWait };
+
+Kind kind_of(const Work& work) {
+    switch (work.operation()) {
+        case Operation::kCopy:
+            return kCopy;
+        case Operation::kFill:
+            return kFill;
+        case Operation::kKernel:
+            return kKernel;
+        case Operation::kWait:
+            return kWait;
+        default:
+            return kOther;
+    }
+}
+
+struct Slice {
+    std::uint64_t begin = 0, end = 0;
+    std::uint32_t name = 0;
+    Kind kind = kCall;
+    std::int64_t status = 0;  // an error, or an outcome
+    std::uint64_t correlation = 0, external = 0;
+    std::uint32_t work = kNone;  // of Activity::work
+};
+
+Json optional(const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+}
+
+class Writer {
+  public:
+    explicit Writer(const Model& model) : model_(model), host_begin_(model.profile.begin_ns) {
+        std::optional<std::uint64_t> first;
+        for (const Activity& activity : model.processes) {
+            if (!activity.work.empty())
+                first = std::min(first.value_or(~std::uint64_t{0}), activity.work[0].record->begin_ps);
+        }
+        model_begin_ = first.value_or(0);
+    }
+
+    PageData written() {
+        Json processes = Json::array();
+        for (std::size_t i = 0; i < model_.processes.size(); ++i) {
+            const Process& process = *model_.processes[i].process;
+            processes.push_back({{"pid", process.pid},
+                                 {"parent", process.parent},
+                                 {"command", texts_.number(process.command)},
+                                 {"lost", process.lost},
+                                 {"ended", process.ended},
+                                 {"lostWork", process.lost_work},
+                                 {"hostMemoryPeak", model_.processes[i].host_memory_peak}});
+            add_host(model_.processes[i], i);
+        }
+        const std::uint64_t first_work = slices_;
+        for (std::size_t i = 0; i < model_.processes.size(); ++i)
+            add_cards(model_.processes[i], i);
+
+        PageData data;
+        data.meta = {{"version", 1},
+                     {"hostBegin", std::to_string(host_begin_)},
+                     {"modelBegin", std::to_string(model_begin_)},
+                     {"slices", slices_},
+                     {"firstWork", first_work},
+                     {"hidden", hidden_},
+                     {"processes", std::move(processes)},
+                     {"devices", std::move(devices_)},
+                     {"tracks", std::move(tracks_)},
+                     {"rows", std::move(rows_)}};
+        add_work_counters(work_, data, columns_);
+        add_samples(model_, model_begin_, texts_, data, columns_);
+        Json columns = Json::array();
+        for (const auto& [name, column] : columns_) {
+            columns.push_back({name, column.bytes().size()});
+            data.columns += column.bytes();
+        }
+        data.meta["columns"] = std::move(columns);
+        data.meta["texts"] = texts_.all();
+        return data;
+    }
+
+  private:
+    void add_host(const Activity& activity, std::size_t number) {
+        const Process& process = *activity.process;
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Slice>> tracks;  // thread, domain
+        for (const CallRecord& call : process.calls) {
+            tracks[{call.thread, 0}].push_back({call.begin_ns, call.end_ns,
+                                                texts_.number(process, call.head.text), kCall, call.error,
+                                                call.correlation, call.external});
+        }
+        for (const Span& span : activity.spans) {
+            tracks[{span.thread, span.domain}].push_back(
+                {span.begin_ns, span.end_ns, texts_.number(process, span.text),
+                 span.open ? kOpenRange : kRange, 0, span.correlation, span.external});
+        }
+        for (const auto& [type, range] : process.ranges) {
+            if (type != Type::kMark) continue;
+            tracks[{range.thread, range.domain}].push_back({range.ns, range.ns,
+                                                            texts_.number(process, range.head.text), kMarker,
+                                                            0, range.correlation, range.external});
+        }
+        for (auto& [key, slices] : tracks) {
+            const auto [thread, domain] = key;
+            Json track = {{"process", number}, {"thread", thread}};
+            if (domain != 0) track["domain"] = texts_.number(process, domain);
+            add_track(std::move(track), slices, host_begin_, nullptr);
+        }
+    }
+
+    void add_cards(const Activity& activity, std::size_t number) {
+        const Process& process = *activity.process;
+        const std::size_t first = work_.size();
+        std::vector<std::uint32_t> places(activity.work.size(), kNone);  // the slice of each work
+        for (const DeviceModel& device : activity.devices) {
+            devices_.push_back(device_json(activity, device, number));
+            for (const std::uint32_t stream_number : device.streams) {
+                const StreamModel& stream = activity.streams[stream_number];
+                std::vector<Slice> slices;
+                for (const std::uint32_t i : stream.work) {
+                    const WorkRecord& work = *activity.work[i].record;
+                    slices.push_back({work.begin_ps, work.end_ps, texts_.number(process, work.head.text),
+                                      kind_of(activity.work[i]), work.outcome, work.correlation,
+                                      work.external, i});
+                }
+                add_track({{"process", number},
+                           {"device", device.number},
+                           {"stream", stream.number},
+                           {"name", texts_.number(process, stream.name)}},
+                          slices, model_begin_, &activity, &places);
+            }
+        }
+        // Where the slice of a wait's cause stands is known only now.
+        for (std::size_t i = first; i < work_.size(); ++i) {
+            const std::uint32_t cause = work_[i]->cause;
+            cause_.put(cause == kNone || places[cause] == kNone ? 0 : places[cause] + std::uint64_t{1});
+        }
+    }
+
+    Json device_json(const Activity& activity, const DeviceModel& device, std::size_t process) {
+        Json json = {{"process", process},
+                     {"device", device.number},
+                     {"vector", engine(activity, device, kKernel, kKernel)},
+                     {"copy", engine(activity, device, kCopy, kFill)},
+                     {"memoryPeak", std::min(device.memory_peak, kMost)},
+                     {"bounds",
+                      {{"vram", optional(device.bounds.vram_gb_per_s)},
+                       {"host", optional(device.bounds.host_gb_per_s)},
+                       {"copyEngine", optional(device.bounds.copy_engine_gb_per_s)},
+                       {"link", optional(device.bounds.link_gb_per_s)},
+                       {"f16", optional(device.bounds.gflops_f16)},
+                       {"f32", optional(device.bounds.gflops_f32)},
+                       {"f64", optional(device.bounds.gflops_f64)}}}};
+        if (device.card != nullptr) {
+            json["sku"] = texts_.number(*activity.process, device.card->head.text);
+            json["pci"] = texts_.number(*activity.process, device.card->pci);
+            json["vram"] = std::min(device.card->vram_bytes, kMost);
+            json["cores"] = device.card->vector_cores;
+            json["copyEngines"] = device.card->copy_engines;
+        }
+        for (const LinkRecord* link : device.links) {
+            json["links"].push_back({{"port", link->port},
+                                     {"peer", link->peer_device},
+                                     {"peerPort", link->peer_port},
+                                     {"lanes", link->lanes},
+                                     {"gbit", link->gbit_per_s}});
+        }
+        return json;
+    }
+
+    // In how much time any of its work ran, and how much at once.
+    static Json engine(const Activity& activity, const DeviceModel& device, Kind first, Kind last) {
+        std::vector<std::pair<std::uint64_t, int>> changes;
+        for (const std::uint32_t i : device.work) {
+            const Kind kind = kind_of(activity.work[i]);
+            if (kind < first || kind > last) continue;
+            changes.emplace_back(activity.work[i].record->begin_ps, 1);
+            changes.emplace_back(activity.work[i].record->end_ps, -1);
+        }
+        std::ranges::sort(changes);  // ends before begins
+        std::uint64_t busy = 0, since = 0;
+        int now = 0, most = 0;
+        for (const auto& [ps, change] : changes) {
+            if (now == 0 && change > 0) since = ps;
+            now += change;
+            most = std::max(most, now);
+            if (now == 0 && change < 0) busy += ps - since;
+        }
+        return {{"busy", std::min(busy, kMost)}, {"most", most}, {"count", changes.size() / 2}};
+    }
+
+    // Each slice in the first row where nothing is in its way: a call within a range is one row below it.
+    // `places` gets the number of each work's slice.
+    void add_track(Json track, const std::vector<Slice>& slices, std::uint64_t origin,
+                   const Activity* activity, std::vector<std::uint32_t>* places = nullptr) {
+        std::vector<const Slice*> sorted;
+        for (const Slice& slice : slices)
+            sorted.push_back(&slice);
+        std::ranges::sort(sorted, {}, [](const Slice* slice) {
+            return std::tuple(slice->begin, ~slice->end, slice);  // what is around others first
+        });
+        std::vector<std::vector<const Slice*>> rows;
+        for (const Slice* slice : sorted) {
+            auto row = std::ranges::find_if(
+                rows, [&](const auto& others) { return others.back()->end <= slice->begin; });
+            if (row == rows.end()) {
+                if (rows.size() == kDeepest) {
+                    ++hidden_;
+                    continue;
+                }
+                row = rows.emplace(rows.end());
+            }
+            row->push_back(slice);
+        }
+        const std::size_t number = tracks_.size();
+        tracks_.push_back(std::move(track));
+        for (const auto& row : rows) {
+            rows_.push_back({number, row.size()});
+            begin_.restart();
+            correlation_.restart();
+            submitted_.restart();
+            for (const Slice* slice : row) {
+                if (places != nullptr) (*places)[slice->work] = static_cast<std::uint32_t>(slices_);
+                add_slice(*slice, origin);
+                if (activity != nullptr) add_work(*activity->process, activity->work[slice->work]);
+            }
+        }
+    }
+
+    void add_slice(const Slice& slice, std::uint64_t origin) {
+        ++slices_;
+        begin_.put_delta(slice.begin - std::min(origin, slice.begin));
+        time_.put(slice.end - slice.begin);
+        name_.put(slice.name);
+        kind_.put(slice.kind);
+        status_.put_signed(slice.status);
+        correlation_.put_delta(slice.correlation);
+        external_.put(slice.external);
+    }
+
+    void add_work(const Process& process, const Work& work) {
+        work_.push_back(&work);
+        index_.put(work.record->index);
+        submitted_.put_delta(work.record->submitted_ns - std::min(work.record->submitted_ns, host_begin_));
+        used_.put(work.record->used_ps);
+        thread_.put(work.record->thread);
+        bytes_.put(work.record->bytes);
+        const bool copies = work.operation() == Operation::kCopy;
+        direction_.put(copies ? static_cast<std::uint64_t>(direction_of(*work.record)) : 0);
+        from_.put(work.record->from);
+        from_name_.put(texts_.number(process, work.record->from_name));
+    }
+    PageColumn& column(const char* name) { return columns_.emplace_back(name, PageColumn{}).second; }
+
+    const Model& model_;
+    const std::uint64_t host_begin_;
+    std::uint64_t model_begin_ = 0;
+    PageTexts texts_;
+    Json tracks_ = Json::array(), rows_ = Json::array(), devices_ = Json::array();
+    std::uint64_t slices_ = 0, hidden_ = 0;
+    std::vector<const Work*> work_;  // in the order of their slices
+    PageColumns columns_;
+    // Of each slice.
+    PageColumn &begin_ = column("begin"), &time_ = column("time"), &name_ = column("name"),
+               &kind_ = column("kind"), &status_ = column("status"), &correlation_ = column("correlation"),
+               &external_ = column("external");
+    // Of each work.
+    PageColumn &index_ = column("index"), &submitted_ = column("submitted"), &used_ = column("used"),
+               &thread_ = column("thread"), &bytes_ = column("bytes"), &direction_ = column("direction"),
+               &from_ = column("from"), &from_name_ = column("fromName"), &cause_ = column("cause");
+};
+
+}  // namespace
+
+void PageColumn::put(std::uint64_t value) {
+    value = std::min(value, kMost);
+    for (; value >= 0x80; value >>= 7)
+        bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+}
+
+void PageColumn::put_signed(std::int64_t value) {
+    constexpr auto kHalf = static_cast<std::int64_t>(kMost / 2);
+    value = std::clamp(value, -kHalf, kHalf);
+    put((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
+}
+
+void PageColumn::put_delta(std::uint64_t value) {
+    value = std::min(value, kMost / 2);
+    put_signed(static_cast<std::int64_t>(value) - static_cast<std::int64_t>(last_));
+    last_ = value;
+}
+
+std::uint32_t PageTexts::number(std::string_view text) {
+    if (const auto found = known_.find(text); found != known_.end()) return found->second;
+    const auto number = static_cast<std::uint32_t>(all_.size());
+    known_.emplace(text, number);
+    all_.push_back(text);
+    return number;
+}
+
+std::uint32_t PageTexts::number(const Process& process, std::uint32_t text) {
+    if (process_ != &process) {
+        process_ = &process;
+        numbers_.assign(process.texts.size(), kNone);
+    }
+    std::uint32_t& known = numbers_[text];
+    if (known == kNone) known = number(process.texts[text]);
+    return known;
+}
+
+PageData page_data(const Model& model) {
+    return Writer(model).written();
+}
+
+}  // namespace orrery::prof
