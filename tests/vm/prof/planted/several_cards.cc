@@ -1,0 +1,95 @@
+// Limits that lie between two cards.
+#include <array>
+#include <optional>
+
+#include <orrery/group.h>
+
+#include "tests/vm/prof/planted/cases.h"
+#include "tests/vm/prof/planted/work.h"
+
+namespace planted {
+namespace {
+
+// A card's memory, kernels and stream, made with it as the current device.
+struct Side {
+    explicit Side(int number, std::size_t bytes) {
+        const orrery::DeviceGuard guard(number);
+        device = number;
+        work.emplace(bytes);
+        stream.emplace();
+    }
+    int device = 0;
+    std::optional<Work> work;
+    std::optional<orrery::Stream> stream;
+};
+
+void join_cards() {
+    orrery::enable_peer_access(0, 1);
+    orrery::enable_peer_access(1, 0);
+}
+
+// Rounds at whose end both wait for each other; what each does in one is `rounds`.
+void in_step(const std::array<std::uint64_t, 2>& rounds) {
+    const Side sides[2]{Side(0, kMiB), Side(1, kMiB)};
+    join_cards();
+    const int devices[2]{0, 1};
+    orrGroup_t groups[2];
+    orrery::check(orrGroupCreateAll(groups, 2, devices, 0));
+    for (unsigned step = 0; step < 10; ++step)
+        for (const Side& side : sides) {
+            const orrery::DeviceGuard guard(side.device);
+            side.work->launch("multiply_add", {.rounds = rounds[static_cast<unsigned>(side.device)]}, *side.stream);
+            orrery::check(orrGroupBarrierAsync(groups[side.device], side.stream->handle(), nullptr));
+        }
+    for (const Side& side : sides)
+        side.stream->synchronize();
+    for (orrGroup_t group : groups)
+        orrery::check(orrGroupDestroy(group));
+}
+
+}  // namespace
+
+void link_copies() {
+    const Side from(0, 8 * kMiB), to(1, 8 * kMiB);
+    join_cards();
+    for (unsigned i = 0; i < 4; ++i)
+        orrery::copy(to.work->in.data(), from.work->in.data(), 8 * kMiB, *from.stream);
+    from.stream->synchronize();
+}
+// A kernel whose input lies on the other card.
+void link_kernel() {
+    const Side here(0, 2 * kMiB), there(1, 2 * kMiB);
+    join_cards();
+    const PlantedArgs args{here.work->out.data(), there.work->in.data(), there.work->in.size(), 0, 0};
+    for (unsigned i = 0; i < 3; ++i)
+        here.work->launch("sum_up", {.rounds = 1}, args, *here.stream);
+    here.stream->synchronize();
+}
+
+// Card 1 begins each round with what card 0 has made, which takes five times as long as its own part.
+void rank_relay() {
+    const Side slow(0, kMiB), quick(1, kMiB);
+    join_cards();
+    std::vector<orrery::Event> made;
+    for (unsigned i = 0; i < 12; ++i) {
+        const orrery::DeviceGuard guard(0);
+        slow.work->launch("multiply_add", {.rounds = 5'000}, *slow.stream);
+        made.emplace_back(orrEventDisableTiming);
+        made.back().record(*slow.stream);
+    }
+    for (const orrery::Event& event : made) {
+        const orrery::DeviceGuard guard(1);
+        quick.stream->wait(event);
+        quick.work->launch("multiply_add", {.rounds = 1'000}, *quick.stream);
+    }
+    quick.stream->synchronize();
+}
+void rank_in_step() {
+    in_step({1'000, 6'000});
+}
+
+void none_in_step() {
+    in_step({5'000, 5'000});
+}
+
+}  // namespace planted

@@ -1,0 +1,37 @@
+// What the planted programs share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <orrery/orrery.hpp>
+
+#include "tests/vm/prof/planted/kernels.h"
+
+namespace planted {
+
+inline constexpr std::size_t kMiB = 1 << 20;
+
+// As many groups as the current card has cores.
+std::uint32_t cores();
+
+// The kernels, and memory for them on the current card. `in` is a cycle through all its elements, in an order that no
+// cache likes, if `scattered`, else zeros.
+class Work {
+  public:
+    explicit Work(std::size_t bytes = 4 * kMiB, bool scattered = false);
+
+    struct Shape {
+        std::uint32_t groups = cores();
+        std::uint64_t rounds = 1, skew = 0;
+    };
+    void launch(const char* kernel, const Shape& shape, const orrery::Stream& stream) const;
+    // The same on memory of another's.
+    void launch(const char* kernel, const Shape& shape, const PlantedArgs& args, const orrery::Stream& stream) const;
+
+    std::size_t bytes;
+    orrery::Library library;
+    orrery::DeviceArray<float> in, out;
+};
+
+}  // namespace planted
