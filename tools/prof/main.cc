@@ -31,9 +31,8 @@ constexpr const char* kHelp =
     "       orrery-prof html FILE -o OUTPUT\n"
     "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
     "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
-    "it,
-or a page for a browser.
-"
+    "it,\n"
+    "or a page for a browser.\n"
     "\n"
     "  -o FILE      the profile (orrery.prof), or where the timeline or page goes\n"
     "  --limit MIB  of the profile of each process (256): what comes behind is counted\n"

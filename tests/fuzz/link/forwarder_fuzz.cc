@@ -25,7 +25,7 @@ struct Cards {
               {.room = [](const link::Message&) { return true; },
                .give = [](const link::Message&, link::Status, std::span<const std::uint8_t>,
                           std::uint64_t) {}},
-              50'000'000'000, counts, [](std::uint32_t, std::span<const std::byte>) {},
+              50'000'000'000, counts, [](std::uint32_t, bool, std::span<const std::byte>) {},
               [](const link::Message&) { return link::kDenied; }),
           forwarder(net[0].events, net[0].counters, counts, receiver.far(), due,
                     {.comes_here = [](std::uint32_t node) { return node == kPeer; },

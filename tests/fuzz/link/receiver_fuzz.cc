@@ -29,7 +29,7 @@ struct Card {
                            (data.data() < first || data.data() + data.size() > first + kGrantBytes))
                            std::abort();
                    }},
-              50'000'000'000, counts, [](std::uint32_t, std::span<const std::byte>) {},
+              50'000'000'000, counts, [](std::uint32_t, bool, std::span<const std::byte>) {},
               [](const link::Message& word) {
                   if (word.source != kPeer || word.offset >= ORR_BARRIER_SLOTS) std::abort();
                   return word.key == 5 ? link::kDone : link::kBadKey;
