@@ -77,30 +77,36 @@ class IdleTimer {
     Clock::time_point due_{};
 };
 
-// A recording is written once a second at least, whatever the card does.
+// A recording is written twice a second at least, whatever the card does; a flight recorder's memory costs
+// less than a disk, and is for what happened just before a card died.
 class FlushTimer {
   public:
-    explicit FlushTimer(bool on) : on_(on), last_(on ? Clock::now() : Clock::time_point{}) {}
+    FlushTimer(bool on, bool flight)
+        : on_(on),
+          period_(flight ? kFlightPeriod : kPeriod),
+          last_(on ? Clock::now() : Clock::time_point{}) {}
 
     // Looks at the clock every few rounds only, or after idle().
     bool due() {
         if (!on_ || (!look_ && ++rounds_ % kRounds != 0)) return false;
         look_ = false;
         const Clock::time_point now = Clock::now();
-        if (now - last_ < kPeriod) return false;
+        if (now - last_ < period_) return false;
         last_ = now;
         return true;
     }
     void idle() { look_ = on_; }
-    int shorten(int timeout_us) const {
-        constexpr int kPeriodUs = static_cast<int>(std::chrono::microseconds(kPeriod).count());
-        return on_ && (timeout_us < 0 || timeout_us > kPeriodUs) ? kPeriodUs : timeout_us;
+    // `dirty`: something is to be written.
+    int shorten(int timeout_us, bool dirty) const {
+        const int period_us = static_cast<int>(std::chrono::microseconds(period_).count());
+        return dirty && (timeout_us < 0 || timeout_us > period_us) ? period_us : timeout_us;
     }
 
   private:
-    static constexpr std::chrono::milliseconds kPeriod{500};
+    static constexpr std::chrono::milliseconds kPeriod{500}, kFlightPeriod{50};
     static constexpr unsigned kRounds = 64;
     bool on_;
+    std::chrono::milliseconds period_;
     bool look_ = false;
     unsigned rounds_ = 0;
     Clock::time_point last_;
@@ -193,7 +199,7 @@ void Card::run() {
     unsigned control_rounds = 0;
     bool spinning = false;
     Clock::time_point give_up{}, looked = Clock::now();
-    FlushTimer flush_timer(recorder_ != nullptr);
+    FlushTimer flush_timer(recorder_ != nullptr, recorder_ != nullptr && recorder_->is_flight());
     while (!stop_.load(std::memory_order_relaxed)) {
         if (flush_timer.due()) flush_recording();
         if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) serve_debuggers();
@@ -222,7 +228,7 @@ void Card::run() {
         flush_timer.idle();
         if (serve_debuggers()) continue;
         if (fault_control_ && fault_control_->service()) continue;
-        sleep(flush_timer.shorten(idle_timer.left_us()));
+        sleep(flush_timer.shorten(idle_timer.left_us(), core_->recording_dirty()));
         spinning = false;
     }
     running_.store(false, std::memory_order_release);

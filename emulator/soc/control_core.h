@@ -102,6 +102,7 @@ class ControlCore final : public Bus {
     ModelTime busy_ahead() const;
     // Writes what has been recorded so far; not from inside an instruction.
     void flush_recording();
+    bool recording_dirty() const { return recorder_ != nullptr && recorder_->dirty(hart_->steps()); }
     void finish_recording();
 
     // --- a debugger; not from inside an instruction. While the core stands still, its time does too ---

@@ -74,6 +74,7 @@ class Recorder {
     RecordWriter& writer() { return *writer_; }
     // A path at which it can be opened while this lives.
     const std::filesystem::path& file() const { return file_; }
+    bool is_flight() const { return flight_segment_ != 0; }
     const std::string& name() const { return name_; }  // for messages
 
     // --- inside an instruction: an access beyond SRAM, done. `lines` as they are after it. ---

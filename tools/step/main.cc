@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/step/bundle.h"
 #include "tools/step/commands/cards.h"
 #include "tools/step/commands/debugger.h"
 #include "tools/step/commands/script.h"
@@ -31,6 +32,8 @@ constexpr const char* kFooter =
     "  orrery-step run.otrace --gdb 1234                       then: gdb-multiarch -ex 'target remote "
     ":1234'\n"
     "Other work:\n"
+    "  orrery-step bundle report.tar                           what a run failed of, out of orrery-vm's "
+    "report\n"
     "  orrery-step run SCENARIO -o FILE                        run a scenario on a card of its own, and "
     "record it\n"
     "  orrery-step whatif TRACE --policy slice_us=50           the same arrivals under another policy or "
@@ -62,9 +65,10 @@ orrery::emu::Replayer::Progress progress(bool& shown) {
     };
 }
 
-Result<std::unique_ptr<Session>> open_with_progress(const std::string& file) {
+template <typename... From>
+Result<std::unique_ptr<Session>> open_with_progress(From&&... from) {
     bool shown = false;
-    auto session = open_session(file, progress(shown));
+    auto session = open_session(std::forward<From>(from)..., progress(shown));
     if (shown) fmt::print(stderr, "\r{:20}\r", "");
     return session;
 }
@@ -89,37 +93,33 @@ void run_init(Debugger& debugger, bool none) {
     if (!note.empty()) fmt::print(stderr, "orrery-step: {}\n", note);
 }
 
-int run_trace(const TraceOptions& options) {
-    const auto complain = [](const Error& error) {
-        fmt::print(stderr, "orrery-step: {}\n", shown(error.text));
-        return 1;
-    };
-    if (options.gdb_port >= 0) {
-        if (options.traces.size() > 1) return complain({"gdb gets one recording at a time"});
-        return serve_gdb(options.traces.front(), options.elf, static_cast<unsigned>(options.gdb_port));
-    }
-    std::vector<std::string> lines;
-    if (!options.script.empty()) {
-        auto script = script_lines(options.script);
-        if (!script) return complain(script.error());
-        lines = std::move(*script);
-    }
-    lines.insert(lines.end(), options.commands.begin(), options.commands.end());
+int complain(const Error& error) {
+    fmt::print(stderr, "orrery-step: {}\n", shown(error.text));
+    return 1;
+}
+
+Debugger::Options debugger_options(const TraceOptions& options) {
     Debugger::Options setup;
     setup.elf = options.elf;
     setup.style = terminal_style();
-    setup.open = open_with_progress;
+    setup.open = [](const std::string& file) { return open_with_progress(file); };
     setup.source_folders = options.sources;
     setup.source_folders.emplace_back(ORRERY_SOURCE_FOLDER);
-    Cards cards;
-    for (const std::string& trace : options.traces) {
-        auto session = open_with_progress(trace);
-        if (!session) return complain(session.error());
-        auto debugger = Debugger::make(std::move(*session), setup);
-        if (!debugger) return complain(debugger.error());
-        if (options.traces.size() > 1) (*debugger)->cards = &cards;
-        cards.all.push_back(std::move(*debugger));
+    return setup;
+}
+
+Result<std::vector<std::string>> given_lines(const TraceOptions& options) {
+    std::vector<std::string> lines;
+    if (!options.script.empty()) {
+        auto script = script_lines(options.script);
+        if (!script) return script;
+        lines = std::move(*script);
     }
+    lines.insert(lines.end(), options.commands.begin(), options.commands.end());
+    return lines;
+}
+
+int run_cards(Cards& cards, const TraceOptions& options, std::vector<std::string> lines) {
     Debugger& first = *cards.all.front();
     const bool is_script = !options.script.empty() || !options.commands.empty();
     if (!is_script && isatty(STDIN_FILENO) == 1 && !options.json)
@@ -136,6 +136,62 @@ int run_trace(const TraceOptions& options) {
                            cards.all.size() > 1 ? debugger->session().about().file + ": " : "", note);
     }
     return run_script(first, lines, options.json, stdout) ? 0 : 1;
+}
+
+struct BundleOptions {
+    std::string file, extract;
+    bool where = false;
+    TraceOptions look;
+};
+
+int run_bundle(const BundleOptions& options) {
+    if (!options.extract.empty()) {
+        const auto bundle = orrery::bundle::read(options.file);
+        if (!bundle) return complain(bundle.error());
+        const auto done = extract(*bundle, options.extract);
+        return done ? 0 : complain(done.error());
+    }
+    auto lines = given_lines(options.look);
+    if (!lines) return complain(lines.error());
+    const auto opened = open_bundle(options.file, debugger_options(options.look),
+                                    [](std::vector<std::uint8_t> bytes, const std::string& name) {
+                                        return open_with_progress(std::move(bytes), name);
+                                    });
+    if (!opened) return complain(opened.error());
+    OpenBundle& bundle = **opened;
+    if (options.where) {
+        fmt::print("{}", shown(where(bundle, options.look.json)));
+        return 0;
+    }
+    const bool looks = !options.look.script.empty() || !options.look.commands.empty();
+    if (!options.look.json) fmt::print("{}", shown(summary(bundle)));
+    if (!looks && (isatty(STDIN_FILENO) != 1 || options.look.json)) {
+        if (options.look.json) fmt::print("{}", where(bundle, true));
+        return 0;
+    }
+    if (bundle.cards.all.empty())
+        return looks ? complain({options.file + ": there is no recording in it"}) : 0;
+    return run_cards(bundle.cards, options.look, std::move(*lines));
+}
+
+int run_trace(const TraceOptions& options) {
+    if (options.gdb_port >= 0) {
+        if (options.traces.size() > 1) return complain({"gdb gets one recording at a time"});
+        return serve_gdb(options.traces.front(), options.elf, static_cast<unsigned>(options.gdb_port));
+    }
+    auto lines = given_lines(options);
+    if (!lines) return complain(lines.error());
+    const Debugger::Options setup = debugger_options(options);
+    Cards cards;
+    for (const std::string& trace : options.traces) {
+        auto session = open_with_progress(trace);
+        if (!session) return complain(session.error());
+        auto debugger = Debugger::make(std::move(*session), setup);
+        if (!debugger) return complain(debugger.error());
+        if (options.traces.size() > 1) (*debugger)->cards = &cards;
+        cards.all.push_back(std::move(*debugger));
+    }
+    return run_cards(cards, options, std::move(*lines));
 }
 
 }  // namespace
@@ -163,6 +219,18 @@ int main(int argc, char** argv) {
                    "serve the replay to gdb on this TCP port of the loopback interface")
         ->check(CLI::Range(0, 65535));
     app.require_subcommand(0, 1);
+
+    BundleOptions report;
+    CLI::App* bundle_app =
+        app.add_subcommand("bundle", "a report of orrery-vm's: what the run failed of, and the moment of it");
+    bundle_app->add_option("FILE", report.file, "a report (orrery-vm --report)")->required();
+    bundle_app->add_flag("--where", report.where, "say only what failed first, on which card, at which step");
+    bundle_app->add_option("--extract", report.extract, "write its files into this folder, and no more");
+    bundle_app->add_option("-s,--script", report.look.script, "commands from a file, from that moment on");
+    bundle_app->add_option("-c,--command", report.look.commands, "a command; may be given several times")
+        ->allow_extra_args(false);
+    bundle_app->add_flag("--json", report.look.json, "as JSON");
+    bundle_app->add_option("--elf", report.look.elf, "as without 'bundle'");
 
     RunOptions run;
     CLI::App* run_app = app.add_subcommand("run", "run a scenario on a card of its own, and record it");
@@ -197,6 +265,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     }
+    if (bundle_app->parsed()) return run_bundle(report);
     if (run_app->parsed()) return run_scenario(run);
     if (whatif_app->parsed()) return run_whatif(whatif);
     if (options.traces.empty()) {

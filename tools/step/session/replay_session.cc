@@ -35,6 +35,7 @@ class ReplaySession final : public Session {
     const About& about() const override { return about_; }
     const std::vector<Record>& records() const override { return records_; }
     const std::vector<ClockJump>& jumps() const override { return jumps_; }
+    const std::vector<CoreStop>& stops() const override { return stops_; }
     std::uint64_t end() const override { return replayer_->end(); }
     Time end_time() const override { return replayer_->end_time(); }
     std::uint64_t position() const override { return replayer_->step(); }
@@ -80,8 +81,12 @@ class ReplaySession final : public Session {
             records_.push_back(make_record(record.step, record.time_ps, record.header, record.words));
         }
         jumps_.clear();
-        for (const emu::TraceNote& note : replayer_->notes())
+        stops_.clear();
+        for (const emu::TraceNote& note : replayer_->notes()) {
             if (note.kind == ORR_OTRACE_NOTE_JUMP) jumps_.push_back({note.time_ps, note.field[0]});
+            if (note.kind == ORR_OTRACE_NOTE_HALT || note.kind == ORR_OTRACE_NOTE_RESTART)
+                stops_.push_back({note.kind == ORR_OTRACE_NOTE_HALT, note.time_ps, note.step});
+        }
     }
     // What is known of the recording's exactness by now.
     void look() {
@@ -101,6 +106,7 @@ class ReplaySession final : public Session {
     std::optional<emu::Replayer::Divergence> taken_;  // as records_ and jumps_ are
     std::vector<Record> records_;
     std::vector<ClockJump> jumps_;
+    std::vector<CoreStop> stops_;
 };
 
 }  // namespace
@@ -111,6 +117,16 @@ Result<std::unique_ptr<Session>> open_session(const std::string& file,
     if (!replayer) return fail("{}", replayer.error());
     emu::Replayer& opened = **replayer;
     return std::make_unique<ReplaySession>(file, opened, std::move(*replayer));
+}
+
+Result<std::unique_ptr<Session>> open_session(std::vector<std::uint8_t> bytes, const std::string& name,
+                                              const emu::Replayer::Progress& progress) {
+    auto reader = emu::TraceReader::parse(std::move(bytes), name);
+    if (!reader) return fail("{}", reader.error());
+    auto replayer = emu::Replayer::open(*std::move(reader), progress);
+    if (!replayer) return fail("{}", replayer.error());
+    emu::Replayer& opened = **replayer;
+    return std::make_unique<ReplaySession>(name, opened, std::move(*replayer));
 }
 
 std::unique_ptr<Session> share_session(const std::string& file, emu::Replayer& replayer) {

@@ -49,6 +49,13 @@ struct ClockJump {
     Time by = 0;
 };
 
+// The core stopped: it halted by itself, or the driver started it anew.
+struct CoreStop {
+    bool halted = false;
+    Time time = 0;
+    std::uint64_t step = 0;
+};
+
 class Session {
   public:
     virtual ~Session() = default;
@@ -57,6 +64,10 @@ class Session {
     // All of them, in order; the references stay good. Which they are changes with take_divergence() only.
     virtual const std::vector<Record>& records() const = 0;
     virtual const std::vector<ClockJump>& jumps() const = 0;
+    virtual const std::vector<CoreStop>& stops() const {
+        static const std::vector<CoreStop> none;
+        return none;
+    }
     virtual std::uint64_t end() const = 0;
     virtual Time end_time() const = 0;
 
@@ -86,6 +97,9 @@ class Session {
 Result<std::unique_ptr<Session>> open_session(const std::string& file,
                                               const emu::Replayer::Progress& progress,
                                               emu::Opening opening = emu::Opening::kUsual);
+// The same of a file's bytes; `name` is for errors.
+Result<std::unique_ptr<Session>> open_session(std::vector<std::uint8_t> bytes, const std::string& name,
+                                              const emu::Replayer::Progress& progress);
 // The session of a replayer that somebody else moves too, and who outlives it.
 std::unique_ptr<Session> share_session(const std::string& file, emu::Replayer& replayer);
 

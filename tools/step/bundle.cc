@@ -1,0 +1,171 @@
+#include "tools/step/bundle.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "tools/step/commands/commands.h"
+#include "tools/text/files.h"
+#include "tools/text/shown.h"
+#include "tools/text/units.h"
+
+namespace orrery::step {
+namespace {
+
+using bundle::Bundle;
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMostCards = 64;
+
+// A card as the manifest lists it.
+struct Listed {
+    std::uint32_t number = 0;
+    std::string died;
+    std::unique_ptr<Debugger> debugger;  // null: it has no recording
+};
+
+Result<Listed> open_card(Bundle& from, const ordered_json& one, const std::string& file,
+                         const Debugger::Options& options, const OpenBytes& open) {
+    Listed card;
+    card.number = static_cast<std::uint32_t>(Bundle::number(one, "index"));
+    card.died = Bundle::text(one, "died");
+    const std::string name = Bundle::text(one, "recording");
+    if (name.empty()) return card;
+    const auto found = from.files.find(name);
+    if (found == from.files.end())
+        return fail("{}: its manifest names a recording '{}', which is not in it", file, text::shown(name));
+    std::vector<std::uint8_t> bytes(found->second.begin(), found->second.end());
+    auto session = open(std::move(bytes), file + ":" + name);
+    if (!session) return std::unexpected(session.error());
+    auto debugger = Debugger::make(std::move(*session), options);
+    if (!debugger) return std::unexpected(debugger.error());
+    card.debugger = std::move(*debugger);
+    return card;
+}
+
+Witness witness(const Listed& card) {
+    Witness out;
+    out.card = card.number;
+    out.died = card.died;
+    if (card.debugger == nullptr) return out;
+    out.history = &card.debugger->history();
+    const Session& session = card.debugger->session();
+    for (const CoreStop& stop : session.stops())
+        out.stops.push_back({stop.halted, stop.time, stop.step});
+    out.end = session.end();
+    out.end_time = session.end_time();
+    return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OpenBundle>> open_bundle(const std::string& file, const Debugger::Options& options,
+                                                const OpenBytes& open) {
+    auto read = bundle::read(file);
+    if (!read) return std::unexpected(read.error());
+    auto out = std::make_unique<OpenBundle>();
+    out->bundle = std::move(*read);
+    const ordered_json listed = Bundle::part(out->bundle.manifest, "cards");
+    if (!listed.is_array() || listed.size() > kMostCards)
+        return fail("{}: its manifest lists no cards, or more than {}", file, kMostCards);
+    std::vector<Listed> cards;
+    std::vector<Witness> witnesses;
+    for (const ordered_json& one : listed) {
+        auto card = open_card(out->bundle, one, file, options, open);
+        if (!card) return std::unexpected(card.error());
+        witnesses.push_back(witness(*card));
+        cards.push_back(std::move(*card));
+    }
+    const ordered_json ended = Bundle::part(out->bundle.manifest, "ended");
+    Ending ending;
+    ending.kernel_report = Bundle::text(out->bundle.manifest, "kernel_report");
+    ending.text = Bundle::text(ended, "text");
+    if (const auto log = out->bundle.files.find("guest.log"); log != out->bundle.files.end())
+        ending.guest_log = log->second;
+    out->cause = first_cause(witnesses, ending);
+    for (Listed& card : cards) {
+        if (card.debugger == nullptr) continue;
+        if (out->cause && out->cause->card == card.number) out->cards.current = out->cards.all.size();
+        out->numbers.push_back(card.number);
+        out->cards.all.push_back(std::move(card.debugger));
+    }
+    if (!out->cause || out->cards.all.empty()) return out;
+    Debugger& here = out->cards.now();
+    here.session().seek(out->cause->step);
+    const Time now = system_time(here.session(), here.session().time());
+    for (const auto& each : out->cards.all) {
+        if (each.get() != &here) each->session().seek_time(own_time(each->session(), now));
+        if (out->cards.all.size() > 1) each->cards = &out->cards;
+    }
+    return out;
+}
+
+std::string summary(const OpenBundle& open) {
+    const ordered_json& manifest = open.bundle.manifest;
+    std::string text;
+    const auto row = [&](const char* name, const std::string& value) {
+        if (!value.empty()) text += fmt::format("{:<10} {}\n", name, value);
+    };
+    const auto words = [](const ordered_json& list) {
+        std::string line;
+        for (const ordered_json& word : list.is_array() ? list : ordered_json::array())
+            if (word.is_string()) line += (line.empty() ? "" : " ") + word.get<std::string>();
+        return line;
+    };
+    row("command", words(Bundle::part(manifest, "command")));
+    row("options", words(Bundle::part(manifest, "options")));
+    const ordered_json versions = Bundle::part(manifest, "versions");
+    row("versions", fmt::format("orrery {}, hardware {}, kernel {}", Bundle::text(versions, "orrery"),
+                                Bundle::text(versions, "hardware"), Bundle::text(versions, "kernel")));
+    row("SKU", Bundle::text(manifest, "sku"));
+    for (const ordered_json& card : Bundle::part(manifest, "cards"))
+        if (const std::string plan = Bundle::text(card, "faults"); !plan.empty())
+            row("faults", fmt::format("card {}: {}", Bundle::number(card, "index"), plan));
+    const std::string ended = Bundle::text(Bundle::part(manifest, "ended"), "text");
+    row("ended", ended.empty() ? "well" : ended);
+    std::string names;
+    for (const auto& [name, bytes] : open.bundle.files)
+        names += (names.empty() ? "" : ", ") + name;
+    row("files", names);
+    row("missing", words(Bundle::part(manifest, "missing")));
+    return text + where(open, false);
+}
+
+std::string where(const OpenBundle& open, bool json) {
+    if (json) {
+        Json out;
+        out["kind"] = open.cause ? open.cause->kind : "none";
+        if (open.cause) {
+            out["cause"] = open.cause->text;
+            if (open.cause->card) out["card"] = *open.cause->card;
+            out["step"] = open.cause->step;
+            out["time_ps"] = open.cause->time;
+        }
+        return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    }
+    if (!open.cause) return "kind: none\ncause: nothing that failed is in this bundle\n";
+    std::string text = fmt::format("kind: {}\ncause: {}\n", open.cause->kind, open.cause->text);
+    if (open.cause->card) text += fmt::format("card: {}\n", *open.cause->card);
+    if (!open.cards.all.empty())
+        text += fmt::format("step: {}\ntime: {}\n", open.cause->step, moment_text(open.cause->time));
+    return text;
+}
+
+Result<void> extract(const Bundle& from, const std::string& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return fail("{}: the folder cannot be made: {}", folder, error.message());
+    auto files = from.files;
+    files.emplace(bundle::kManifest,
+                  from.manifest.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    for (const auto& [name, bytes] : files) {
+        const std::filesystem::path file = std::filesystem::path(folder) / name;
+        if (std::filesystem::exists(std::filesystem::symlink_status(file, error)))
+            return fail("{}: there is such a file already: give another folder", file.string());
+        if (auto done = text::write_file(file, bytes); !done) return done;
+    }
+    return {};
+}
+
+}  // namespace orrery::step
