@@ -29,7 +29,7 @@
 static_assert(sizeof(struct drm_orr_work_record) == 48);
 static_assert(sizeof(struct drm_orr_work_counters) == 384);
 static_assert(sizeof(struct drm_orr_work_read) == 24);
-static_assert(ORR_JOB_COUNTERS <= ARRAY_SIZE(((struct drm_orr_work_counters *)0)->value));
+static_assert(ARRAY_SIZE(((struct drm_orr_work_counters *)0)->value) >= ORR_JOB_COUNTERS);
 
 #define ORR_SINK_BYTES (2u << 20)
 #define ORR_SINK_RING (ORR_SINK_BYTES / sizeof(u64))
@@ -248,7 +248,7 @@ static void orr_work_see_job(struct orr_work *work, u64 position, const u64 *wor
 	work->next_job = (work->next_job + 1) % ORR_WORK_JOBS;
 }
 
-/* The firmware says that a job has ended. Return: its place, U64_MAX: the hardware did not say what it did. */
+/* The firmware says that a job has ended. Return: the place of what it did; U64_MAX: not known. */
 static u64 orr_work_take_job(struct orr_work *work, const u64 *words)
 {
 	const u32 port = ORR_TRACE_B(words[1]) & 0xffff;

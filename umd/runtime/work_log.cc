@@ -223,20 +223,34 @@ Status WorkLog::tell_all() {
         std::string label;
     };
     std::vector<Known> streams;
-    for (auto& stream : context_.fleet().streams(&context_)) {
-        if (!stream->hardware_number()) continue;  // another one may have its number
-        streams.push_back({stream, stream->executed(), stream->label()});
-    }
+    // Those that are not there yet, of which so much as executed() says was recorded before; `late`: nobody
+    // knows.
+    const auto look = [&](bool late) {
+        for (auto& stream : context_.fleet().streams(&context_)) {
+            if (!stream->hardware_number()) continue;  // another one may have its number
+            if (late && std::ranges::find(streams, stream, &Known::stream) != streams.end()) continue;
+            streams.push_back({stream, late ? 0 : stream->executed(), stream->label()});
+        }
+    };
+    const auto find = [&](std::uint32_t queue) {
+        return std::ranges::find_if(streams, [&](const Known& one) { return one.stream->number() == queue; });
+    };
+    look(false);
     std::array<drm_orr_work_record, kBatch> records;
     std::vector<drm_orr_work_counters> did(counters_.load() ? kBatch : 0);
     WorkRead read{};
     do {
         ORR_TRY(got, context_.winsys().read_work(records, did));
         read = *got;
+        bool looked = false;
         for (std::size_t i = 0; i < read.count; ++i) {
             const drm_orr_work_record& record = records.at(i);
-            const auto known = std::ranges::find_if(
-                streams, [&](const Known& one) { return one.stream->number() == record.queue; });
+            auto known = find(record.queue);
+            if (known == streams.end() && !std::exchange(looked, true)) {
+                // It was made meanwhile.
+                look(true);
+                known = find(record.queue);
+            }
             orrProfWork work = ORR_INIT(orrProfWork);
             orrProfRecord told = ORR_INIT(orrProfRecord);
             std::uint64_t semaphore = 0;

@@ -26,6 +26,13 @@ orrery-prof trace /tmp/sample.prof -o /tmp/trace.json
 [ "$(grep -o '"ph":"f"' /tmp/trace.json | wc -l)" -ge 9 ]
 orrery-prof trace /tmp/sample.prof --perfetto -o /tmp/trace.pb
 [ -s /tmp/trace.pb ]
+# The same with what each kernel and copy did, and the cards' counters over time: the sample does what it did.
+orrery-prof record -o /tmp/counted.prof --counters --samples 5 -- vector_basics --quick
+orrery-prof stat /tmp/counted.prof > /tmp/stat
+grep -Eq '^  orrLaunchKernel +9 ' /tmp/stat
+grep -q vector_instructions /tmp/counted.prof
+if grep -q vector_instructions /tmp/sample.prof; then exit 1; fi
+[ "$(wc -c < /tmp/counted.prof)" -gt "$(wc -c < /tmp/sample.prof)" ]
 # What is wrong with the command line of a sample is its own matter, and shows.
 status=0
 orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?

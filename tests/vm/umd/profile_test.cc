@@ -1,0 +1,178 @@
+// What kernels and copies did, told with them: all together it is what the card's counters went up by. And
+// samples of these counters.
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "tests/vm/umd/helpers.h"
+
+namespace orrery::umd::vm {
+namespace {
+
+struct Did {
+    std::string name;
+    orrProfWork work;
+    std::optional<orrProfWorkCounters> counters;
+};
+
+class Profile : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        orrProfOptions options = ORR_INIT(orrProfOptions);
+        options.want = orrProfWantWork | orrProfWantCounters | orrProfWantSamples;
+        ASSERT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
+        ASSERT_OK(orrMalloc(&memory_, kBytes));
+        ASSERT_OK(orrMemset(memory_, 0, kBytes));
+        ASSERT_OK(orrProfFlush());
+        done_.clear();
+        std::size_t count = 0;
+        ASSERT_OK(orrDeviceGetCounterCount(&count, 0));
+        for (std::size_t number = 0; number < count; ++number) {
+            orrCounterInfo info = ORR_INIT(orrCounterInfo);
+            ASSERT_OK(orrDeviceGetCounterInfo(&info, 0, number));
+            names_.emplace_back(info.name);
+            counters_.push_back(info.counter);
+        }
+        before_ = read();
+    }
+    void TearDown() override {
+        ASSERT_OK(orrProfUnsubscribe(subscription_));
+        ASSERT_OK(orrFree(memory_));
+    }
+    static void told(void* user, const orrProfRecord* record) {
+        auto& self = *static_cast<Profile*>(user);
+        const std::lock_guard lock(self.mutex_);
+        if (record->kind == orrProfWorkDone) {
+            const auto& work = *static_cast<const orrProfWork*>(record->params);
+            self.done_.push_back({record->name, work, {}});
+            if (work.counters != nullptr) self.done_.back().counters = *work.counters;
+        } else if (record->kind == orrProfSampled) {
+            const auto& sample = *static_cast<const orrProfSample*>(record->params);
+            self.samples_.emplace_back(sample.time_ps,
+                                       std::vector(sample.values, sample.values + sample.count));
+        }
+    }
+    std::vector<std::uint64_t> read() const {
+        std::vector<std::uint64_t> values(counters_.size());
+        EXPECT_OK(orrDeviceReadCounters(values.data(), 0, counters_.data(), counters_.size()));
+        return values;
+    }
+    // How much the counter of this name went up.
+    std::uint64_t up(const std::string& name) const {
+        const auto at = std::ranges::find(names_, name) - names_.begin();
+        return after_.at(static_cast<std::size_t>(at)) - before_.at(static_cast<std::size_t>(at));
+    }
+    std::uint64_t sum(std::uint64_t orrProfWorkCounters::* which, bool kernels) const {
+        std::uint64_t all = 0;
+        for (const Did& did : done_)
+            if ((did.work.operation == orrProfOperationKernel) == kernels) all += (*did.counters).*which;
+        return all;
+    }
+
+    static constexpr std::size_t kBytes = 8 << 20;
+    Card card_{0};
+    orrProfSubscription_t subscription_ = nullptr;
+    void* memory_ = nullptr;
+    std::mutex mutex_;
+    std::vector<Did> done_;
+    std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> samples_;
+    std::vector<std::string> names_;
+    std::vector<orrCounter_t> counters_;
+    std::vector<std::uint64_t> before_, after_;
+};
+
+TEST_F(Profile, WhatKernelsAndCopiesDidIsAllThatTheCardCounted) {
+    using Counters = orrProfWorkCounters;
+    Card other(0);
+    constexpr int kRounds = 10;
+    for (int n = 1; n <= kRounds; ++n) {
+        const TestArgs small{static_cast<std::uint64_t*>(memory_), 1000, 1};
+        const TestArgs large{reinterpret_cast<std::uint64_t*>(at(memory_, 1 << 20)), 1 << 14, 1};
+        ASSERT_OK(card_.launch("add_value", small, static_cast<std::uint32_t>(n), 8));
+        ASSERT_OK(other.launch("add_value", large, 16, 32));
+        ASSERT_OK(orrMemcpyAsync(at(memory_, 2 << 20), at(memory_, 4 << 20),
+                                 static_cast<std::size_t>(n) << 16, orrMemcpyDeviceToDevice, card_.stream));
+    }
+    ASSERT_OK(orrStreamSynchronize(card_.stream));
+    ASSERT_OK(orrStreamSynchronize(other.stream));
+    ASSERT_OK(orrProfFlush());
+    after_ = read();
+    const std::lock_guard lock(mutex_);
+    ASSERT_EQ(done_.size(), 3u * kRounds);
+    std::map<std::uint64_t, std::uint64_t> groups;
+    std::uint64_t copied = 0;
+    for (const Did& did : done_) {
+        ASSERT_TRUE(did.counters) << did.name;
+        if (did.work.operation != orrProfOperationKernel) {
+            copied += did.counters->moved;
+            EXPECT_EQ(did.counters->busy_ps, did.work.used_ps);
+            EXPECT_EQ(did.counters->vram_written, did.counters->moved);
+            continue;
+        }
+        ++groups[did.counters->groups];
+        EXPECT_EQ(did.counters->items, did.counters->groups * (did.counters->groups == 16 ? 32 : 8));
+        EXPECT_GT(did.counters->cores, 0u);
+        EXPECT_LE(did.counters->cores, did.counters->groups);
+        EXPECT_LE(did.counters->busy_ps, did.work.used_ps);
+        EXPECT_GT(did.counters->vram_read, 0u);
+    }
+    for (int n = 1; n <= kRounds; ++n)
+        EXPECT_EQ(groups[static_cast<std::uint64_t>(n)], 1u) << n;
+    EXPECT_EQ(groups[16], static_cast<std::uint64_t>(kRounds));
+    EXPECT_EQ(copied, kRounds * (kRounds + 1) / 2 << 16);
+    for (const auto& [which, name] : std::initializer_list<std::pair<std::uint64_t Counters::*, const char*>>{
+             {&Counters::groups, "vector_groups"},
+             {&Counters::items, "vector_items"},
+             {&Counters::instructions, "vector_instructions"},
+             {&Counters::busy_ps, "vector_busy_ps"},
+             {&Counters::queued_ps, "vector_queued_ps"},
+             {&Counters::latency_ps, "vector_latency_ps"},
+             {&Counters::bandwidth_ps, "vector_bandwidth_ps"},
+             {&Counters::launch_ps, "vector_launch_ps"},
+             {&Counters::simd_int, "vector_simd_int"},
+             {&Counters::simd_loads, "vector_simd_loads"},
+             {&Counters::simd_stores, "vector_simd_stores"},
+             {&Counters::lanes_active, "vector_lanes_active"},
+             {&Counters::lanes, "vector_lanes"},
+             {&Counters::flops_f64, "vector_flops_f64"},
+             {&Counters::tlb_lookups, "vector_tlb_lookups"},
+             {&Counters::tlb_misses, "vector_tlb_misses"},
+             {&Counters::tlb_walked, "vector_tlb_walked"}})
+        EXPECT_EQ(sum(which, true), up(name)) << name;
+    EXPECT_EQ(sum(&Counters::vram_read, true) + sum(&Counters::vram_written, true), up("vram_vector_bytes"));
+    EXPECT_EQ(sum(&Counters::vram_read, false) + sum(&Counters::vram_written, false), up("vram_copy_bytes"));
+    EXPECT_EQ(sum(&Counters::moved, false), up("copy_bytes"));
+    EXPECT_EQ(sum(&Counters::busy_ps, false), up("copy_busy_ps"));
+    EXPECT_GT(up("vector_instructions"), 0u);
+}
+
+TEST_F(Profile, SamplesFollowTheCounters) {
+    orrCounter_t wanted[2] = {};
+    ASSERT_OK(orrDeviceFindCounter(&wanted[0], 0, "copy_bytes"));
+    ASSERT_OK(orrDeviceFindCounter(&wanted[1], 0, "time_ps"));
+    ASSERT_OK(orrProfStartSamples(0, 1000, wanted, 2));
+    constexpr std::size_t kCopied = 1 << 20;
+    for (int n = 0; n < 20; ++n)
+        ASSERT_OK(
+            orrMemcpyAsync(memory_, at(memory_, 4 << 20), kCopied, orrMemcpyDeviceToDevice, card_.stream));
+    ASSERT_OK(orrStreamSynchronize(card_.stream));
+    ASSERT_OK(orrProfStopSamples(0));
+    after_ = read();
+    const std::lock_guard lock(mutex_);
+    ASSERT_GT(samples_.size(), 20u);
+    for (std::size_t n = 0; n < samples_.size(); ++n) {
+        const auto& [time, values] = samples_[n];
+        ASSERT_EQ(values.size(), 2u);
+        EXPECT_EQ(values[1], time);
+        if (n == 0) continue;
+        EXPECT_GT(time / 1'000'000, samples_[n - 1].first / 1'000'000);
+        EXPECT_GE(values[0], samples_[n - 1].second[0]);
+    }
+    // All but what was moved before the first and behind the last one.
+    const std::uint64_t seen = samples_.back().second[0] - samples_.front().second[0];
+    EXPECT_LE(seen, up("copy_bytes"));
+    EXPECT_GE(seen, 18 * kCopied);
+}
+
+}  // namespace
+}  // namespace orrery::umd::vm
