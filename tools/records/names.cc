@@ -6,6 +6,7 @@
 #include <orrery/fw/queue.h>
 #include <orrery/fw/trace.h>
 #include <orrery/hw/engine.h>
+#include <orrery/hw/mmu.h>
 #include <orrery/hw/soc.h>
 
 #include <array>
@@ -113,6 +114,21 @@ constexpr std::array kQueueErrors = {
     Name{ORR_QERR_WAIT_LIMIT, "WAIT_LIMIT"},
     Name{ORR_QERR_ABANDONED, "ABANDONED"},
     Name{ORR_QERR_PEER_LOST, "PEER_LOST"},
+};
+constexpr std::array kFaults = {
+    Name{ORR_FAULT_NO_CONTEXT, "an address space without a root"},
+    Name{ORR_FAULT_NON_CANONICAL, "no address of the card's"},
+    Name{ORR_FAULT_NOT_MAPPED, "not mapped"},
+    Name{ORR_FAULT_PERMISSION, "not allowed by the mapping"},
+    Name{ORR_FAULT_RESERVED_BIT, "a malformed entry"},
+    Name{ORR_FAULT_TABLE_RANGE, "a page table outside VRAM"},
+    Name{ORR_FAULT_PAGE_RANGE, "neither card memory nor mapped for DMA"},
+    Name{ORR_FAULT_PEER_READ, "a read of another card's memory"},
+    Name{ORR_FAULT_PEER_DOWN, "the link is down"},
+    Name{ORR_FAULT_PEER_DENIED, "refused by the other card"},
+    Name{ORR_FAULT_MISALIGNED, "misaligned"},
+    Name{ORR_FAULT_PEER_KEY, "refused by the other card: another key"},
+    Name{ORR_FAULT_NO_ROUTE, "no link leads there"},
 };
 constexpr std::array kWakes = {
     Name{ORR_WAKE_LOCAL, "a signal of this card"},
@@ -237,6 +253,9 @@ std::string done_name(std::uint64_t status) {
 }
 std::string queue_error_name(std::uint64_t error) {
     return find(kQueueErrors, error, "error");
+}
+std::string fault_name(std::uint64_t fault) {
+    return find(kFaults, fault, "fault");
 }
 std::string wake_name(std::uint64_t cause) {
     return find(kWakes, cause, "cause");

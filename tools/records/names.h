@@ -23,6 +23,7 @@ std::string mail_name(std::uint64_t opcode);          // ORR_MBOX_*: "QUEUE_CREA
 std::string mail_status_name(std::uint64_t status);   // ORR_STATUS_*
 std::string done_name(std::uint64_t status);          // ORR_DONE_*: "ok"
 std::string queue_error_name(std::uint64_t error);    // ORR_QERR_*: "TIMEOUT"
+std::string fault_name(std::uint64_t fault);          // ORR_FAULT_*
 std::string wake_name(std::uint64_t cause);           // ORR_WAKE_*
 std::string gang_name(std::uint64_t what);            // ORR_GANG_*
 std::string preempt_name(std::uint64_t how);          // SOC_PREEMPT_*

@@ -50,6 +50,7 @@ Witness witness(const Listed& card) {
     out.died = card.died;
     if (card.debugger == nullptr) return out;
     out.history = &card.debugger->history();
+    out.system = system_clock(card.debugger->session());
     const Session& session = card.debugger->session();
     for (const CoreStop& stop : session.stops())
         out.stops.push_back({stop.halted, stop.time, stop.step});
@@ -83,16 +84,17 @@ Result<std::unique_ptr<OpenBundle>> open_bundle(const std::string& file, const D
     ending.text = Bundle::text(ended, "text");
     if (const auto log = out->bundle.files.find("guest.log"); log != out->bundle.files.end())
         ending.guest_log = log->second;
-    out->cause = first_cause(witnesses, ending);
+    out->causes = causes(witnesses, ending);
     for (Listed& card : cards) {
         if (card.debugger == nullptr) continue;
-        if (out->cause && out->cause->card == card.number) out->cards.current = out->cards.all.size();
+        if (out->cause() != nullptr && out->cause()->card == card.number)
+            out->cards.current = out->cards.all.size();
         out->numbers.push_back(card.number);
         out->cards.all.push_back(std::move(card.debugger));
     }
-    if (!out->cause || out->cards.all.empty()) return out;
+    if (out->cause() == nullptr || out->cards.all.empty()) return out;
     Debugger& here = out->cards.now();
-    here.session().seek(out->cause->step);
+    here.session().seek(out->cause()->step);
     const Time now = system_time(here.session(), here.session().time());
     for (const auto& each : out->cards.all) {
         if (each.get() != &here) each->session().seek_time(own_time(each->session(), now));
@@ -133,22 +135,30 @@ std::string summary(const OpenBundle& open) {
 }
 
 std::string where(const OpenBundle& open, bool json) {
+    const Cause* const first = open.cause();
     if (json) {
-        Json out;
-        out["kind"] = open.cause ? open.cause->kind : "none";
-        if (open.cause) {
-            out["cause"] = open.cause->text;
-            if (open.cause->card) out["card"] = *open.cause->card;
-            out["step"] = open.cause->step;
-            out["time_ps"] = open.cause->time;
-        }
+        const auto object = [](const Cause& cause) {
+            Json one{{"kind", cause.kind}, {"cause", cause.text}};
+            if (cause.card) one["card"] = *cause.card;
+            one["step"] = cause.step;
+            one["system_time_ps"] = cause.time;
+            return one;
+        };
+        Json out = first != nullptr ? object(*first) : Json{{"kind", "none"}};
+        out["then"] = Json::array();
+        for (std::size_t i = 1; i < open.causes.size(); ++i)
+            out["then"].push_back(object(open.causes[i]));
         return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     }
-    if (!open.cause) return "kind: none\ncause: nothing that failed is in this bundle\n";
-    std::string text = fmt::format("kind: {}\ncause: {}\n", open.cause->kind, open.cause->text);
-    if (open.cause->card) text += fmt::format("card: {}\n", *open.cause->card);
+    if (first == nullptr) return "kind: none\ncause: nothing that failed is in this bundle\n";
+    std::string text = fmt::format("kind: {}\ncause: {}\n", first->kind, first->text);
+    if (first->card) text += fmt::format("card: {}\n", *first->card);
     if (!open.cards.all.empty())
-        text += fmt::format("step: {}\ntime: {}\n", open.cause->step, moment_text(open.cause->time));
+        text += fmt::format("step: {}\ntime: {}\n", first->step, moment_text(first->time));
+    for (std::size_t i = 1; i < open.causes.size(); ++i)
+        text += fmt::format("then: {}{}\n",
+                            open.causes[i].card ? fmt::format("card {}: ", *open.causes[i].card) : "",
+                            open.causes[i].text);
     return text;
 }
 

@@ -14,7 +14,8 @@ struct OpenBundle {
     bundle::Bundle bundle;
     Cards cards;                         // their recordings, each at the moment of the cause
     std::vector<std::uint32_t> numbers;  // of those cards in the run
-    std::optional<Cause> cause;
+    std::vector<Cause> causes;           // the first one first
+    const Cause* cause() const { return causes.empty() ? nullptr : &causes.front(); }
 };
 
 // Opens a bundle of anybody's, and moves the recordings to the first cause. `open` opens a recording.

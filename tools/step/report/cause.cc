@@ -6,17 +6,21 @@
 #include <orrery/hw/engine.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tools/records/names.h"
 
 namespace orrery::step {
 namespace {
 
+constexpr std::size_t kMostCauses = 16;
+
 // An error that somebody else's is the reason of.
 bool follows(std::uint32_t error) {
     switch (error) {
         case ORR_QERR_POISON:
         case ORR_QERR_ABORTED:
+        case ORR_QERR_FIRMWARE:
         case ORR_QERR_LOST:
         case ORR_QERR_ABANDONED:
         case ORR_QERR_PEER_LOST:
@@ -32,43 +36,27 @@ std::string lower(std::string text) {
     return text;
 }
 
-// The earliest that `of` finds in any recording.
-template <typename Of>
-std::optional<Cause> earliest(const std::vector<Witness>& cards, Of of) {
-    std::optional<Cause> first;
-    for (const Witness& card : cards) {
-        if (card.history == nullptr) continue;
-        std::optional<Cause> found = of(card);
-        if (!found) continue;
-        found->card = card.card;
-        if (!first || found->time < first->time) first = std::move(found);
-    }
-    return first;
-}
-
-std::optional<Cause> stop_of(const Witness& card, bool halted) {
-    const auto stop = std::ranges::find(card.stops, halted, &Witness::Stop::halted);
-    if (stop == card.stops.end()) return std::nullopt;
-    return Cause{.kind = halted ? "firmware-halted" : "firmware-silent",
-                 .text = halted ? "the control core halted: an exception that nobody handles"
-                                : "the firmware did not answer the driver, which started it anew",
-                 .card = {},
-                 .step = stop->step - std::min<std::uint64_t>(stop->step, 1),
-                 .time = stop->time};
-}
-
-std::optional<Cause> error_of(const Witness& card, bool following) {
+// All of a card's own, in no order. `following`: errors of queues that follow from others.
+void add_failures(const Witness& card, std::vector<Cause>& to, std::vector<Cause>& following) {
+    for (const Witness::Stop& stop : card.stops)
+        to.push_back({stop.halted ? "firmware-halted" : "firmware-silent",
+                      stop.halted ? "the control core halted"
+                                  : "the firmware did not answer the driver, which started it anew",
+                      card.card, stop.step - std::min<std::uint64_t>(stop.step, 1), card.system(stop.time)});
+    if (card.history == nullptr) return;
     for (const Record& record : card.history->records()) {
-        if (record.type == ORR_TRACE_DEADLOCK && !following)
-            return Cause{"deadlock", describe(record, *card.history), {}, record.step, record.time};
-        if (record.type != ORR_TRACE_ERROR || follows(record.b) != following) continue;
-        return Cause{"queue-error " + lower(records::queue_error_name(record.b)),
-                     describe(record, *card.history),
-                     {},
-                     record.step,
-                     record.time};
+        const bool deadlock = record.type == ORR_TRACE_DEADLOCK && (record.b >> 16 & 0xff) == 0;
+        if (!deadlock && record.type != ORR_TRACE_ERROR) continue;
+        Cause cause;
+        cause.kind = deadlock ? "deadlock" : "queue-error " + lower(records::queue_error_name(record.b));
+        cause.text = describe(record, *card.history);
+        if (!deadlock && (record.b == ORR_QERR_FAULT || record.b == ORR_QERR_RING_FAULT))
+            cause.text += ": " + records::fault_name(record.word[2]);
+        cause.card = card.card;
+        cause.step = record.step;
+        cause.time = card.system(record.time);
+        (!deadlock && follows(record.b) ? following : to).push_back(std::move(cause));
     }
-    return std::nullopt;
 }
 
 }  // namespace
@@ -88,31 +76,34 @@ std::string driver_error(std::string_view guest_log) {
     return {};
 }
 
-std::optional<Cause> first_cause(const std::vector<Witness>& cards, const Ending& ending) {
+std::vector<Cause> causes(const std::vector<Witness>& cards, const Ending& ending) {
+    std::vector<Cause> all;
     for (const Witness& card : cards)
         if (!card.died.empty())
-            return Cause{"card-died", fmt::format("the process of card {} {}", card.card, card.died),
-                         card.card, card.end, card.end_time};
-    if (auto halt = earliest(cards, [](const Witness& card) { return stop_of(card, true); })) return halt;
-    const auto of_guest = [&](const char* kind, const std::string& text) {
-        Cause cause{kind, text, {}, 0, 0};
+            all.push_back({"card-died", fmt::format("the process of card {} {}", card.card, card.died),
+                           card.card, card.end, card.system(card.end_time)});
+    const auto add_of_guest = [&](const char* kind, const std::string& text) {
         // Where the cards were by then is what can be looked at.
-        if (!cards.empty()) {
-            cause.step = cards.front().end;
-            cause.time = cards.front().end_time;
-        }
-        return cause;
+        if (!text.empty())
+            all.push_back({kind,
+                           text,
+                           {},
+                           cards.empty() ? 0 : cards.front().end,
+                           cards.empty() ? 0 : cards.front().system(cards.front().end_time)});
     };
-    if (!ending.kernel_report.empty()) return of_guest("kernel-report", ending.kernel_report);
-    if (auto silent = earliest(cards, [](const Witness& card) { return stop_of(card, false); }))
-        return silent;
-    for (const bool following : {false, true})
-        if (auto error = earliest(cards, [&](const Witness& card) { return error_of(card, following); }))
-            return error;
-    if (const std::string said = driver_error(ending.guest_log); !said.empty())
-        return of_guest("driver-error", said);
-    if (!ending.text.empty()) return of_guest("run-failed", ending.text);
-    return std::nullopt;
+    add_of_guest("kernel-report", ending.kernel_report);
+    std::vector<Cause> own, following;
+    for (const Witness& card : cards)
+        add_failures(card, own, following);
+    for (auto* each : {&own, &following}) {
+        std::ranges::sort(*each, {},
+                          [](const Cause& one) { return std::tuple(one.time, one.card, one.step); });
+        all.insert(all.end(), each->begin(), each->end());
+    }
+    add_of_guest("driver-error", driver_error(ending.guest_log));
+    add_of_guest("run-failed", ending.text);
+    if (all.size() > kMostCauses) all.resize(kMostCauses);
+    return all;
 }
 
 }  // namespace orrery::step
