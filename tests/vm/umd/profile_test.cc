@@ -4,6 +4,8 @@
 #include <mutex>
 #include <optional>
 
+#include <orrery/prof.h>
+
 #include "tests/vm/umd/helpers.h"
 
 namespace orrery::umd::vm {
