@@ -43,7 +43,7 @@ void VectorUnit::Impl::Port::begin(std::uint32_t tag, ModelTime now) {
     account_ = {};
     completion_ = {.port = number_, .tag = tag, .start_ps = now};
     job_counter_.begin(unit_.context.jobs);
-    ran_on_.reset();
+    if (job_counter_.on()) ran_on_.reset();
 }
 
 bool VectorUnit::Impl::Port::start(const DescriptorWords& descriptor, std::uint32_t tag) {
@@ -199,7 +199,7 @@ void VectorUnit::Impl::Port::hand_in(ModelTime now) {
         unit_.config.account(account_);
     }
     busy_ = ended_ = false;
-    job_counter_.add(ORR_JOB_CORES, ran_on_.count());
+    if (job_counter_.on()) job_counter_.add(ORR_JOB_CORES, ran_on_.count());
     job_counter_.end(unit_.context.jobs, completion_);
     const Completion completion = completion_;  // the callee may start the next
     unit_.context.done(completion);

@@ -85,10 +85,12 @@ void EventQueue::cancel(Event& event) {
 bool EventQueue::run_next(ModelTime limit) {
     if (heap_.empty() || heap_.front().time > limit) return false;
     Event& event = *heap_.front().event;
-    advance_to(heap_.front().time);
-    if (now_ >= watch_at_) [[unlikely]] {
-        watch_at_ = kNever;
-        watch_(watch_owner_);
+    if (heap_.front().time > now_) {
+        now_ = heap_.front().time;
+        if (now_ >= watch_at_) [[unlikely]] {
+            watch_at_ = kNever;
+            watch_(watch_owner_);
+        }
     }
     remove_at(0);
     ++fired_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -127,6 +128,32 @@ TEST(Snapshot, LeavesNoTrace) {
     EXPECT_EQ(with.time, without.time);
     EXPECT_EQ(with.all, without.all);
     ASSERT_FALSE(without.recording.empty());
+    EXPECT_TRUE(with.recording == without.recording) << "what the control core saw is another";
+}
+
+// Nor do records of the hardware in the trace sink.
+TEST(Snapshot, AndRecordsOfTheHardwareLeaveNone) {
+    constexpr std::uint64_t kSink = kRamBase + (8 << 20);
+    const auto seen = [](bool asked, std::uint64_t& words) {
+        bool is_set = false;
+        return rounds([&](CardRig& rig) {
+            words = rig.word(kSink);
+            if (std::exchange(is_set, true)) return;
+            rig.write64(ORR_R_SINK_BASE, kSink);
+            rig.write32(ORR_R_SINK_BYTES, 1 << 20);
+            if (!asked) return;
+            rig.write32(ORR_R_SINK_ASK, ORR_SINK_ASK_JOBS);
+            rig.write64(ORR_R_SINK_SET, ~0ull);
+            rig.write32(ORR_R_SINK_PERIOD, ORR_SINK_PERIOD_MIN);
+        });
+    };
+    std::uint64_t none = 0, some = 0;
+    const Seen without = seen(false, none);
+    const Seen with = seen(true, some);
+    EXPECT_EQ(none, 0u);
+    EXPECT_GT(some, 100u);
+    EXPECT_EQ(with.time, without.time);
+    EXPECT_EQ(with.all, without.all);
     EXPECT_TRUE(with.recording == without.recording) << "what the control core saw is another";
 }
 

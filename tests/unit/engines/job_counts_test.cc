@@ -1,5 +1,5 @@
-// What engines count of each job: it is what the test knows of that job, whoever has cores beside it, and all jobs
-// together are what the card's counters went up by, to the last picosecond, byte and instruction.
+// What engines count of each job: it is what the test knows of that job, whoever has cores beside it, and all
+// jobs together are what the card's counters went up by, to the last picosecond, byte and instruction.
 #include <algorithm>
 
 #include "emulator/engines/save_area.h"
@@ -130,8 +130,8 @@ class JobTruth : public testing::TestWithParam<unsigned> {
         EXPECT_EQ(sum(ORR_JOB_HOST_WRITTEN), count(ORR_CTR_PCIE_WRITE_BYTES));
     }
     const JobCounts& of_port(unsigned port) const {
-        const auto found = std::ranges::find(log.jobs, 10 + port,
-                                             [](const Job& job) { return job.completion.tag; });
+        const auto found =
+            std::ranges::find(log.jobs, 10 + port, [](const Job& job) { return job.completion.tag; });
         EXPECT_NE(found, log.jobs.end());
         return found->counts;
     }
@@ -164,8 +164,7 @@ TEST_P(JobTruth, EachOfSeveralJobsAtOnceHasItsOwn) {
         EXPECT_EQ(job[ORR_JOB_SIMD_STORES], groups * strips(words));
         EXPECT_EQ(job[ORR_JOB_LANES_ACTIVE], groups * words * 4);
         EXPECT_EQ(job[ORR_JOB_VRAM_WRITTEN], groups * 8 * words);
-        EXPECT_EQ(job[ORR_JOB_VRAM_READ],
-                  groups * (2 * 8 * words + kLine) + kLine * job[ORR_JOB_TLB_WALKED]);
+        EXPECT_EQ(job[ORR_JOB_VRAM_READ], groups * (2 * 8 * words + kLine) + kLine * job[ORR_JOB_TLB_WALKED]);
         EXPECT_EQ(job[ORR_JOB_FLOPS_F32], 0u);
         EXPECT_GE(job[ORR_JOB_CORES], 1u);
         EXPECT_LE(job[ORR_JOB_CORES], groups);
@@ -216,6 +215,36 @@ TEST_P(JobTruth, OnlyJobsThatBeginWhileTheyAreWantedAreCounted) {
     start(0, triad(0, 1000, 4));
     rig.run();
     EXPECT_EQ(log.jobs.size(), 1u);
+}
+
+// The other card answers as soon as it is asked.
+TEST_P(JobTruth, BytesOfOtherCardsAndWaitsForThemAreTheirs) {
+    constexpr std::uint64_t kPeer = 0x30'0000'0000, kWords = 1000, kGroups = 2;
+    rig.map(kPeer, 1 << 20, ORR_TARGET_PEER, 0, Rig::kRights, Rig::kPeerNode);
+    // Reads there, and writes there.
+    start(0, desc(kTriad, {kData, kPeer, kData + (1 << 18), kWords}, kGroups));
+    start(1, desc(kTriad, {kPeer + (1 << 19), kData + (2 << 18), kData + (3 << 18), kWords}, kGroups));
+    start(2, chase(300));
+    for (;;) {
+        if (rig.events.run_next(kNever - 1)) continue;
+        if (rig.peer.asked.empty()) break;
+        rig.events.advance_to(rig.events.now() + 1'000'000);
+        rig.peer.give();
+    }
+    ASSERT_EQ(log.jobs.size(), 3u);
+    for (const Job& job : log.jobs)
+        EXPECT_EQ(job.completion.status, ORR_DONE_OK);
+    expect_all();
+    // And what was asked for ahead, in vain behind the end.
+    EXPECT_GE(of_port(0)[ORR_JOB_LINK_READ], kGroups * kWords * 8);
+    EXPECT_LE(of_port(0)[ORR_JOB_LINK_READ], kGroups * (kWords * 8 + (16 << 10)));
+    EXPECT_EQ(of_port(0)[ORR_JOB_LINK_WRITTEN], 0u);
+    EXPECT_GE(of_port(0)[ORR_JOB_LINK_PS], 1'000'000u);
+    EXPECT_EQ(of_port(1)[ORR_JOB_LINK_READ], 0u);
+    EXPECT_EQ(of_port(1)[ORR_JOB_LINK_WRITTEN], kGroups * kWords * 8);
+    EXPECT_EQ(of_port(1)[ORR_JOB_VRAM_WRITTEN], 0u);
+    EXPECT_EQ(of_port(2)[ORR_JOB_LINK_READ] + of_port(2)[ORR_JOB_LINK_WRITTEN], 0u);
+    EXPECT_EQ(of_port(2)[ORR_JOB_LINK_PS], 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, JobTruth, testing::Values(0u, 2u));
@@ -282,6 +311,27 @@ TEST_F(CopyJobTruth, CopiesBesideEachOther) {
     EXPECT_GE(within[ORR_JOB_VRAM_READ], kBytes);
     EXPECT_EQ(within[ORR_JOB_HOST_READ] + within[ORR_JOB_HOST_WRITTEN], 0u);
     EXPECT_EQ(in[ORR_JOB_CORES] + in[ORR_JOB_INSTRUCTIONS], 0u);
+}
+
+TEST_F(CopyJobTruth, BytesOfOtherCardsAreTheirs) {
+    constexpr std::uint64_t kPeer = 0x30'0000'0000, kBytes = 100'000;
+    rig.map(kPeer, 1 << 20, ORR_TARGET_PEER, 0, Rig::kRights, Rig::kPeerNode);
+    CopyEngine engine(0, rates(), rig.context);
+    ASSERT_TRUE(engine.start(Rig::words_of(Rig::copy(kData, kPeer, kBytes)), 1));
+    rig.run();
+    ASSERT_TRUE(engine.start(Rig::words_of(Rig::copy(kPeer, kData, kBytes)), 2));
+    for (;;) {
+        if (rig.events.run_next(kNever - 1)) continue;
+        if (rig.peer.asked.empty()) break;
+        rig.peer.give();
+    }
+    ASSERT_EQ(log.jobs.size(), 2u);
+    expect_all();
+    EXPECT_EQ(log.jobs[0].counts[ORR_JOB_LINK_WRITTEN], kBytes);
+    EXPECT_EQ(log.jobs[0].counts[ORR_JOB_LINK_READ] + log.jobs[0].counts[ORR_JOB_VRAM_WRITTEN], 0u);
+    EXPECT_EQ(log.jobs[1].counts[ORR_JOB_LINK_READ], kBytes);
+    EXPECT_EQ(log.jobs[1].counts[ORR_JOB_LINK_WRITTEN], 0u);
+    EXPECT_EQ(log.jobs[1].counts[ORR_JOB_VRAM_WRITTEN], (kBytes + kLine - 1) / kLine * kLine);
 }
 
 TEST_F(CopyJobTruth, PartsOfACopyAreAllOfIt) {

@@ -24,8 +24,8 @@ class Samples : public ::testing::Test {
         orrProfOptions options = ORR_INIT(orrProfOptions);
         options.want = orrProfWantSamples;
         ASSERT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
-        ASSERT_OK(orrDeviceFindCounter(&bytes_, 0, "vram_bytes"));
-        ASSERT_OK(orrDeviceFindCounter(&wait_, 0, "link_wait_ps"));
+        ASSERT_OK(orrDeviceFindCounter(&busy_, 0, "core_busy_ps"));
+        ASSERT_OK(orrDeviceFindCounter(&bells_, 0, "doorbells"));
     }
     void TearDown() override { ASSERT_OK(orrProfUnsubscribe(subscription_)); }
     static void told(void* user, const orrProfRecord* record) {
@@ -54,20 +54,20 @@ class Samples : public ::testing::Test {
 
     FakeSystem system_;
     orrProfSubscription_t subscription_ = nullptr;
-    orrCounter_t bytes_ = 0, wait_ = 0;
+    orrCounter_t busy_ = 0, bells_ = 0;
     std::mutex mutex_;
     std::vector<Sample> samples_;
     bool ends_them = false;
 };
 
 TEST_F(Samples, AreOfTheCountersThatAreAskedFor) {
-    const orrCounter_t both[] = {wait_, bytes_};
+    const orrCounter_t both[] = {bells_, busy_};
     ASSERT_OK(orrProfStartSamples(0, 5000, both, 2));
     EXPECT_EQ(period(), 5000u);
     {
         const std::lock_guard lock(system_.card().mutex());
-        EXPECT_EQ(system_.card().sample_set[0], 1ull << ORR_CTR_VRAM_BYTES);
-        EXPECT_EQ(system_.card().sample_set[1], 1ull << (ORR_CTR_LINK_WAIT_PS - 64));
+        EXPECT_EQ(system_.card().sample_set[0], 1ull << ORR_CTR_CORE_BUSY_PS | 1ull << ORR_CTR_DOORBELLS);
+        EXPECT_EQ(system_.card().sample_set[1], 0u);
     }
     // Time, number, and the counters in the order of their numbers. More than one read gives.
     take({5'000'000, 1, 10, 20, 10'000'000, 2, 11, 21, 25'000'000, 5, 12, 22});
@@ -76,7 +76,7 @@ TEST_F(Samples, AreOfTheCountersThatAreAskedFor) {
     EXPECT_EQ(all[0].told.device, 0);
     EXPECT_EQ(all[0].told.period_ns, 5000u);
     EXPECT_EQ(all[0].told.time_ps, 5'000'000u);
-    EXPECT_EQ(all[0].counters, (std::vector{bytes_, wait_}));
+    EXPECT_EQ(all[0].counters, (std::vector{busy_, bells_}));
     EXPECT_EQ(all[0].values, (std::vector<std::uint64_t>{10, 20}));
     EXPECT_EQ(all[0].told.lost, 0u);
     EXPECT_EQ(all[1].told.lost, 0u);
@@ -97,7 +97,7 @@ TEST_F(Samples, AreOfAllIfNothingElseIsSaid) {
 }
 
 TEST_F(Samples, AreToldWithoutAFlushToo) {
-    ASSERT_OK(orrProfStartSamples(0, 1000, &bytes_, 1));
+    ASSERT_OK(orrProfStartSamples(0, 1000, &busy_, 1));
     take({5'000'000, 1, 10});
     while (true) {
         const std::lock_guard lock(mutex_);
@@ -107,27 +107,27 @@ TEST_F(Samples, AreToldWithoutAFlushToo) {
 
 TEST_F(Samples, EndInACallback) {
     ends_them = true;
-    ASSERT_OK(orrProfStartSamples(0, 1000, &bytes_, 1));
+    ASSERT_OK(orrProfStartSamples(0, 1000, &busy_, 1));
     take({5'000'000, 1, 10, 6'000'000, 2, 11});
     (void)flushed();
     EXPECT_EQ(period(), 0u);
     ends_them = false;
-    ASSERT_OK(orrProfStartSamples(0, 2000, &bytes_, 1));
+    ASSERT_OK(orrProfStartSamples(0, 2000, &busy_, 1));
     const std::size_t before = flushed().size();
     take({7'000'000, 1, 10});
     EXPECT_EQ(flushed().size(), before + 1);
 }
 
 TEST_F(Samples, AreAskedForProperly) {
-    EXPECT_FAIL(orrProfStartSamples(0, 999, &bytes_, 1), orrErrorInvalidValue, "give 1000 to");
-    EXPECT_FAIL(orrProfStartSamples(0, 1ull << 32, &bytes_, 1), orrErrorInvalidValue, "give 1000 to");
+    EXPECT_FAIL(orrProfStartSamples(0, 999, &busy_, 1), orrErrorInvalidValue, "give 1000 to");
+    EXPECT_FAIL(orrProfStartSamples(0, 1ull << 32, &busy_, 1), orrErrorInvalidValue, "give 1000 to");
     EXPECT_FAIL(orrProfStartSamples(0, 1000, nullptr, 1), orrErrorInvalidValue, "counters");
-    const orrCounter_t none = 3, twice[] = {bytes_, bytes_};
+    const orrCounter_t none = 3, twice[] = {busy_, busy_};
     EXPECT_FAIL(orrProfStartSamples(0, 1000, &none, 1), orrErrorInvalidValue, "no counter of device 0");
     EXPECT_FAIL(orrProfStartSamples(0, 1000, twice, 2), orrErrorInvalidValue, "twice");
-    EXPECT_FAIL(orrProfStartSamples(7, 1000, &bytes_, 1), orrErrorInvalidDevice, "7");
+    EXPECT_FAIL(orrProfStartSamples(7, 1000, &busy_, 1), orrErrorInvalidDevice, "7");
     system_.card().takes_samples = false;
-    EXPECT_FAIL(orrProfStartSamples(0, 1000, &bytes_, 1), orrErrorNotSupported, "no samples");
+    EXPECT_FAIL(orrProfStartSamples(0, 1000, &busy_, 1), orrErrorNotSupported, "no samples");
     EXPECT_OK(orrProfStopSamples(0));
 }
 

@@ -61,9 +61,10 @@ std::string page() {
     }
     text +=
         "\n## Known limits\n\n"
-        "- Counters are of a whole card: of all its users, and sums over engines of a kind. What a kernel or a\n"
-        "  copy did is told with it ([profiling.md](profiling.md#counters-of-each-kernel-and-copy)), but for\n"
-        "  `vram_wait_ps` and `pcie_wait_ps`; sums for a queue or a context are the reader's.\n"
+        "- Counters are of a whole card: of all its users, and sums over engines of a kind. What a kernel "
+        "or\n"
+        "  a copy did is told with it ([profiling.md](profiling.md#counters-of-each-kernel-and-copy)), but\n"
+        "  for `vram_wait_ps` and `pcie_wait_ps`; sums for a queue or a context are the reader's.\n"
         "- Instructions and operations of a quantum (2 us) are counted at its beginning, when its effects\n"
         "  happen; stalls at its end.\n"
         "- Scalar instructions of kernels are not counted by class, and only those of floating point that\n"

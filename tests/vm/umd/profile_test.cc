@@ -1,5 +1,7 @@
 // What kernels and copies did, told with them: all together it is what the card's counters went up by. And
 // samples of these counters.
+#include <orrery/prof.h>
+
 #include <map>
 #include <mutex>
 #include <optional>
@@ -149,10 +151,11 @@ TEST_F(Profile, WhatKernelsAndCopiesDidIsAllThatTheCardCounted) {
 }
 
 TEST_F(Profile, SamplesFollowTheCounters) {
-    orrCounter_t wanted[2] = {};
+    orrCounter_t wanted[3] = {};
     ASSERT_OK(orrDeviceFindCounter(&wanted[0], 0, "copy_bytes"));
     ASSERT_OK(orrDeviceFindCounter(&wanted[1], 0, "time_ps"));
-    ASSERT_OK(orrProfStartSamples(0, 1000, wanted, 2));
+    ASSERT_OK(orrDeviceFindCounter(&wanted[2], 0, "vram_copy_bytes"));
+    ASSERT_OK(orrProfStartSamples(0, 1000, wanted, 3));
     constexpr std::size_t kCopied = 1 << 20;
     for (int n = 0; n < 20; ++n)
         ASSERT_OK(
@@ -164,8 +167,9 @@ TEST_F(Profile, SamplesFollowTheCounters) {
     ASSERT_GT(samples_.size(), 20u);
     for (std::size_t n = 0; n < samples_.size(); ++n) {
         const auto& [time, values] = samples_[n];
-        ASSERT_EQ(values.size(), 2u);
+        ASSERT_EQ(values.size(), 3u);
         EXPECT_EQ(values[1], time);
+        EXPECT_GE(values[2], 2 * values[0]) << "each byte is read and written";
         if (n == 0) continue;
         EXPECT_GT(time / 1'000'000, samples_[n - 1].first / 1'000'000);
         EXPECT_GE(values[0], samples_[n - 1].second[0]);
