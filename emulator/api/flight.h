@@ -13,6 +13,12 @@ namespace orrery::emu {
 // line.
 std::expected<std::vector<std::uint8_t>, std::string> flight_recording(int fd);
 
+// MiB of memory that a recorder may be given.
+inline constexpr std::uint64_t kLeastFlightMib = 16, kMostFlightMib = 4096;
+// How long its segments are then (CardConfig::flight_segment), so that all of them, each with an image and a
+// state to begin with, take about as much. 0: no recorder.
+std::uint64_t flight_segment(std::uint64_t mib);
+
 // Whether the file begins as such a memory does.
 bool is_flight_memory(int fd);
 

@@ -14,8 +14,8 @@
 #include <CLI/CLI.hpp>
 
 #include "emulator/api/checks.h"
+#include "emulator/api/flight.h"
 #include "emulator/api/size.h"
-#include "emulator/trace/flight.h"
 
 namespace orrery::emu {
 
@@ -24,7 +24,6 @@ namespace {
 // A card's number in its machine gives its uid, so that the same command line always makes the same card.
 constexpr std::uint64_t kUidBase = 0x4f520000;
 constexpr unsigned kMaxIndex = 65534;
-constexpr std::uint64_t kMostFlightMib = 4096;
 
 // Without a name those that the firmware's build left beside this program; empty if there are none. Whether
 // they are of the image that is booted is seen when it is.
@@ -120,10 +119,10 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
            "with --record")
         ->check(CLI::Validator(
             [](std::string& text) -> std::string {
-                const auto mib = CLI::Range(kLeastFlight >> 20, kMostFlightMib)(text);
+                const auto mib = CLI::Range(kLeastFlightMib, kMostFlightMib)(text);
                 return text == "0" ? "" : mib;
             },
-            fmt::format("0 or {} to {}", kLeastFlight >> 20, kMostFlightMib)));
+            fmt::format("0 or {} to {}", kLeastFlightMib, kMostFlightMib)));
     app.add_option("--flight-file", options.card.flight_file,
                    "file for it, which whoever holds it has also when the card dies; without it: memory");
     app.add_option(
@@ -152,7 +151,7 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     }
     for (const std::string& check : checks)
         options.card.check |= check == "race" ? kCheckRace : kCheckMemory;
-    if (flight_mib != 0) options.card.flight_segment = flight_segment(flight_mib << 20);
+    options.card.flight_segment = flight_segment(flight_mib);
     if (!options.card.record.empty() || flight_mib != 0) {
         auto pack = load_symbols(symbols);
         if (!pack) return std::unexpected(pack.error());

@@ -147,6 +147,11 @@ class Joiner {
 
 }  // namespace
 
+std::uint64_t flight_segment(std::uint64_t mib) {
+    constexpr std::uint64_t kBegin = 1 << 20;
+    return mib != 0 ? (std::max(mib, kLeastFlightMib) << 20) / kFlightSlots - kBegin : 0;
+}
+
 bool is_flight_memory(int fd) {
     return read_head(fd).has_value();
 }

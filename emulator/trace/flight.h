@@ -20,14 +20,6 @@ inline constexpr std::uint64_t kFlightHead = 4096;  // bytes before the first sl
 inline constexpr std::uint64_t kFlightSlack = 48 << 20;
 inline constexpr std::uint64_t kMostFlightStride = (std::uint64_t{4} << 30) + kFlightSlack;
 
-inline constexpr std::uint64_t kLeastFlight = 16 << 20;
-// So that all segments, each with an image and a state to begin with, take about as much as that, which is
-// kLeastFlight or more.
-constexpr std::uint64_t flight_segment(std::uint64_t bytes) {
-    constexpr std::uint64_t kBegin = 1 << 20;
-    return bytes / kFlightSlots - kBegin;
-}
-
 struct FlightHead {
     std::uint64_t magic = kFlightMagic;
     std::uint64_t stride = 0;  // bytes from slot to slot; mostly a hole

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "emulator/api/flight.h"
 #include "emulator/api/size.h"
 #include "emulator/api/sku.h"
 #include "tools/topology/file.h"
@@ -19,8 +20,6 @@ namespace {
 
 constexpr unsigned kMaxCards = 16;  // of all VMs
 constexpr unsigned kMaxVms = 8;
-// As orrery-card takes it.
-constexpr std::uint64_t kLeastFlightMib = 16, kMostFlightMib = 4096;
 
 int usage_error(const std::string& text) {
     fmt::print(stderr, "orrery-vm: error: {}\nTry: orrery-vm --help\n", text);
@@ -191,7 +190,7 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
            "(64; 0: none; not with --record)")
         ->check([](const std::string& text) {
             return text == "0" ? std::string()
-                               : CLI::Range(kLeastFlightMib, kMostFlightMib)(std::string(text));
+                               : CLI::Range(emu::kLeastFlightMib, emu::kMostFlightMib)(std::string(text));
         });
     app.add_option(
         "--report", options.report,

@@ -7,6 +7,7 @@ namespace orrery::vm {
 namespace {
 
 using testing::Contains;
+using testing::IsSupersetOf;
 using testing::Not;
 
 Options with_chain(unsigned cards) {
@@ -34,6 +35,16 @@ TEST(Cards, ThoseOfSeveralVmsMeetInASharedDirectory) {
     EXPECT_THAT(command, Contains("/run/x/card1.sock"));
     EXPECT_THAT(command, Contains("0:connect:/run/all/link-0.0-1.0.sock"));
     EXPECT_THAT(command, Contains("/run/all/lockstep"));
+}
+
+TEST(Cards, EachHasAFlightRecorderUnlessItRecords) {
+    Options options = with_chain(2);
+    EXPECT_THAT(card_command(options, 1, "/run/x"), IsSupersetOf({"--flight", "64"}));
+    options.flight_mib = 0;
+    EXPECT_THAT(card_command(options, 1, "/run/x"), Not(Contains("--flight")));
+    options.flight_mib = 16;
+    options.record = "/tmp/traces";
+    EXPECT_THAT(card_command(options, 1, "/run/x"), Not(Contains("--flight")));
 }
 
 TEST(Cards, EachRecordsToAFileOfItsOwn) {

@@ -1,0 +1,121 @@
+// A bundle is opened at the moment of the first cause.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "emulator/api/flight.h"
+#include "emulator/base/unique_fd.h"
+#include "tests/unit/trace/recordings.h"
+#include "tools/step/bundle.h"
+
+namespace orrery::step {
+namespace {
+
+namespace fs = std::filesystem;
+using emu::TemporaryFile;
+using nlohmann::ordered_json;
+using testing::HasSubstr;
+
+Result<std::unique_ptr<Session>> open(std::vector<std::uint8_t> bytes, const std::string& name) {
+    return open_session(std::move(bytes), name, {});
+}
+
+std::string recording(std::uint64_t flight_segment) {
+    const TemporaryFile file;
+    emu::CardConfig config = emu::CardRig::config();
+    if (flight_segment == 0) {
+        config.record = file.path();
+    } else {
+        config.flight_segment = flight_segment;
+        config.flight_file = file.path();
+    }
+    emu::record_rounds(std::move(config), 24, [](emu::Card& card) { card.store_recording(); });
+    std::vector<std::uint8_t> bytes = emu::bytes_of(file.path());
+    if (flight_segment != 0) {
+        const emu::UniqueFd fd(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+        bytes = *emu::flight_recording(fd.get());
+    }
+    return {bytes.begin(), bytes.end()};
+}
+
+ordered_json manifest(const ordered_json& cards) {
+    return {{"command", {"a", "b"}}, {"cards", cards}, {"ended", {{"text", "it failed"}}}};
+}
+
+TEST(OpenBundle, LandsAtTheEndOfTheCardThatDied) {
+    const TemporaryFile file;
+    ASSERT_TRUE(
+        bundle::write(file.path(),
+                      manifest({{{"index", 0}, {"recording", "card0.otrace"}},
+                                {{"index", 1}, {"recording", "card1.otrace"}, {"died", "was killed"}}}),
+                      {{"card0.otrace", recording(0)}, {"card1.otrace", recording(1)}}));
+    const auto opened = open_bundle(file.path().string(), {}, open);
+    ASSERT_TRUE(opened) << opened.error().text;
+    OpenBundle& bundle = **opened;
+    ASSERT_EQ(bundle.cards.all.size(), 2u);
+    EXPECT_EQ(bundle.cards.current, 1u);
+    const Session& session = bundle.cards.now().session();
+    EXPECT_EQ(session.position(), session.end());
+    EXPECT_THAT(summary(bundle), HasSubstr("command    a b\n"));
+    EXPECT_THAT(where(bundle, false),
+                HasSubstr("kind: card-died\ncause: the process of card 1 was killed\ncard: 1\n"));
+    const auto json = ordered_json::parse(where(bundle, true));
+    EXPECT_EQ(json["kind"], "card-died");
+    EXPECT_EQ(json["step"], session.end());
+    EXPECT_EQ(json["then"][0]["kind"], "run-failed");
+}
+
+// The flight recorder's does not have what the firmware said as it started.
+TEST(OpenBundle, AFlightRecordersTablesAreFound) {
+    const TemporaryFile file;
+    ASSERT_TRUE(bundle::write(file.path(), manifest({{{"index", 0}, {"recording", "card0.otrace"}}}),
+                              {{"card0.otrace", recording(1)}}));
+    const auto opened = open_bundle(file.path().string(), {}, open);
+    ASSERT_TRUE(opened) << opened.error().text;
+    Debugger& debugger = (*opened)->cards.now();
+    EXPECT_TRUE(debugger.session().about().resumed);
+    EXPECT_TRUE(debugger.inspect()) << debugger.inspect().error().text;
+    const auto snapshot = debugger.snapshot();
+    ASSERT_TRUE(snapshot);
+    EXPECT_EQ(snapshot->queues.size(), 2u);
+    EXPECT_EQ(debugger.history().queues().size(), 2u);
+    for (const char* command :
+         {"queues", "summary", "timeline", "waits", "events 5", "goto start", "step event", "verify"}) {
+        const auto reply = debugger.execute(command);
+        EXPECT_TRUE(reply) << command << ": " << reply.error().text;
+    }
+}
+
+TEST(OpenBundle, WhatTheManifestNamesMustBeThereAndReplay) {
+    const TemporaryFile file;
+    const auto error = [&](const ordered_json& cards, const std::vector<bundle::File>& files) {
+        EXPECT_TRUE(bundle::write(file.path(), manifest(cards), files));
+        const auto opened = open_bundle(file.path().string(), {}, open);
+        return opened ? "opened" : opened.error().text;
+    };
+    EXPECT_THAT(error({{{"index", 0}, {"recording", "card0.otrace"}}}, {}), HasSubstr("which is not in it"));
+    EXPECT_THAT(error({{{"index", 0}, {"recording", "x"}}}, {{"x", "no recording"}}),
+                HasSubstr(":x: offset"));
+    EXPECT_THAT(error(3, {}), HasSubstr("lists no cards"));
+    EXPECT_EQ(error(ordered_json::array(), {}), "opened");
+    EXPECT_EQ(error({3, "x", {{"index", "y"}}}, {}), "opened");
+}
+
+TEST(OpenBundle, FilesGoIntoAFolderAndReplaceNothing) {
+    const TemporaryFile file, folder;
+    ASSERT_TRUE(bundle::write(file.path(), manifest(ordered_json::array()), {{"guest.log", "hello"}}));
+    const auto bundle = bundle::read(file.path());
+    ASSERT_TRUE(bundle);
+    ASSERT_TRUE(extract(*bundle, folder.path().string()));
+    EXPECT_EQ(emu::bytes_of(folder.path() / "guest.log").size(), 5u);
+    EXPECT_TRUE(fs::exists(folder.path() / bundle::kManifest));
+    const auto again = extract(*bundle, folder.path().string());
+    ASSERT_FALSE(again);
+    EXPECT_THAT(again.error().text, HasSubstr("there is such a file already"));
+    fs::remove_all(folder.path());
+}
+
+}  // namespace
+}  // namespace orrery::step
