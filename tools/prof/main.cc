@@ -12,6 +12,7 @@
 #include "tools/prof/model.h"
 #include "tools/prof/record.h"
 #include "tools/prof/show.h"
+#include "tools/prof/tables.h"
 #include "tools/text/files.h"
 #include "tools/text/shown.h"
 #include "tools/text/units.h"
@@ -27,12 +28,12 @@ constexpr const char* kHelp =
     "usage: orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
+    "       orrery-prof export FILE --sqlite OUTPUT | --csv FOLDER\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "       orrery-prof html FILE -o OUTPUT\n"
     "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
     "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
-    "it,\n"
-    "or a page for a browser.\n"
+    "it, or a page for a browser.\n"
     "\n"
     "  -o FILE      the profile (orrery.prof), or where the timeline or page goes\n"
     "  --limit MIB  of the profile of each process (256): what comes behind is counted\n"
@@ -40,6 +41,8 @@ constexpr const char* kHelp =
     "  --top N      rows of each table (10)\n"
     "  --json       for programs\n"
     "  --samples US the counters of each card that is used, each so many microseconds of its model time\n"
+    "  --sqlite     a database; docs/profile-format.md has its tables\n"
+    "  --csv        the same tables as files\n"
     "  --perfetto   for ui.perfetto.dev, a protobuf; without it JSON, which chrome://tracing takes too\n"
     "Exit status: record: the command's, 128 and the number of the signal that ended it, 127 if it cannot "
     "be\n"
@@ -145,6 +148,15 @@ int run_report(const Words& words) {
     return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
+int run_export(const Words& words) {
+    if (words.size() != 3 || (words[1] != "--sqlite" && words[1] != "--csv") || words[0].starts_with("-"))
+        return mistake("export wants a profile, and --sqlite OUTPUT or --csv FOLDER");
+    const auto model = read_model(words[0]);
+    if (!model) return problem(model.error().text);
+    const auto written = words[1] == "--csv" ? export_csv(*model, words[2]) : export_sqlite(*model, words[2]);
+    return written ? 0 : problem(written.error().text);
+}
+
 int run_trace(const Words& words) {
     std::string file, output;
     bool perfetto = false;
@@ -193,6 +205,7 @@ int main(int argc, char** argv) {
     if (words[0] == "record") return run_record(rest);
     if (words[0] == "stat") return run_stat(rest);
     if (words[0] == "report") return run_report(rest);
+    if (words[0] == "export") return run_export(rest);
     if (words[0] == "trace") return run_trace(rest);
     if (words[0] == "html") return run_html(rest);
     if (words[0] == "--help" || words[0] == "-h") {

@@ -21,6 +21,10 @@ grep -Eq '^    host to device +12 +3\.3 MiB .* 32 +[89][0-9]\.' /tmp/report
 grep -Eq '^    device to host +10 +2\.8 MiB ' /tmp/report
 grep -Eq '^    saxpy +1 .* 32 ' /tmp/report
 grep -Eq '^    at .* host +[a-z_]+ +orr(LaunchKernel|Memcpy)$' /tmp/report
+orrery-prof export /tmp/sample.prof --csv /tmp/tables
+grep -Eq '^[0-9]+,0,0,[0-9]+,[0-9]+,saxpy,kernel,done,' /tmp/tables/work.csv
+orrery-prof export /tmp/sample.prof --sqlite /tmp/sample.db
+head -c 15 /tmp/sample.db | grep -q 'SQLite format 3'
 orrery-prof trace /tmp/sample.prof -o /tmp/trace.json
 [ "$(grep -o '"name":"orrLaunchKernel"' /tmp/trace.json | wc -l)" = 9 ]
 [ "$(grep -o '"ph":"f"' /tmp/trace.json | wc -l)" -ge 9 ]

@@ -1,0 +1,256 @@
+#include "tools/prof/tables.h"
+
+#include <array>
+#include <initializer_list>
+#include <vector>
+
+namespace orrery::prof {
+namespace {
+
+using text::Result;
+
+constexpr Column kProcesses[] = {{"process"},  {"pid"},  {"parent"}, {"command", true},
+                                 {"begin_ns"}, {"lost"}, {"ended"},  {"pinned_peak"}};
+constexpr Column kCards[] = {{"process"},    {"device"},       {"sku", true},    {"pci", true},
+                             {"uid"},        {"vram_bytes"},   {"core_hz"},      {"vector_hz"},
+                             {"vlen"},       {"copy_engines"}, {"vector_ports"}, {"vector_cores"},
+                             {"link_ports"}, {"memory_peak"}};
+constexpr Column kNumbers[] = {{"process"}, {"device"}, {"key", true}, {"value"}};
+constexpr Column kLinks[] = {{"process"},   {"device"}, {"port"},  {"peer_device"}, {"peer_uid"},
+                             {"peer_port"}, {"state"},  {"lanes"}, {"gbit_per_s"},  {"latency_ns"}};
+constexpr Column kCalls[] = {{"call"},   {"process"},     {"name", true}, {"thread"}, {"begin_ns"},
+                             {"end_ns"}, {"correlation"}, {"external"},   {"error"}};
+constexpr Column kRanges[] = {{"process"}, {"domain", true}, {"name", true}, {"thread"}, {"begin_ns"},
+                              {"end_ns"},  {"correlation"},  {"external"},   {"open"}};
+constexpr Column kMarks[] = {{"process"}, {"domain", true}, {"name", true}, {"thread"},
+                             {"ns"},      {"correlation"},  {"external"}};
+constexpr Column kStreams[] = {{"process"}, {"stream"}, {"device"}, {"name", true}};
+constexpr Column kWork[] = {{"work"},        {"process"},     {"device"},          {"stream"},
+                            {"packet"},      {"name", true},  {"operation", true}, {"outcome", true},
+                            {"begin_ps"},    {"end_ps"},      {"used_ps"},         {"submitted_ns"},
+                            {"call"},        {"correlation"}, {"external"},        {"thread"},
+                            {"lane"},        {"bytes"},       {"direction", true}, {"source"},
+                            {"destination"}, {"groups"},      {"items"},           {"wait_from", true},
+                            {"wait_stream"}, {"wait_packet"}, {"wait_name", true}, {"cause"}};
+constexpr Column kCounters[] = {
+    {"work"},         {"cores"},        {"busy_ps"},      {"vram_read"},    {"vram_written"}, {"host_read"},
+    {"host_written"}, {"link_read"},    {"link_written"}, {"moved"},        {"queued_ps"},    {"groups"},
+    {"items"},        {"instructions"}, {"latency_ps"},   {"bandwidth_ps"}, {"link_ps"},      {"launch_ps"},
+    {"barriers"},     {"simd_int"},     {"simd_fp"},      {"simd_moves"},   {"simd_loads"},   {"simd_stores"},
+    {"simd_config"},  {"lanes_active"}, {"lanes"},        {"flops_f16"},    {"flops_f32"},    {"flops_f64"},
+    {"tlb_lookups"},  {"tlb_misses"},   {"tlb_walked"}};
+constexpr Column kSamples[] = {{"process"},       {"device"}, {"time_ps"},
+                               {"counter", true}, {"value"},  {"unit", true}};
+constexpr Column kPcSamples[] = {{"process"},    {"device"},         {"core"},         {"time_ps"},
+                                 {"stream"},     {"packet"},         {"kernel", true}, {"offset"},
+                                 {"work_group"}, {"function", true}, {"source", true}, {"stall", true}};
+constexpr Column kMemory[] = {{"process"},     {"device"},  {"ns"},    {"thread"},
+                              {"correlation"}, {"address"}, {"bytes"}, {"in_use"}};
+constexpr Column kLost[] = {{"process"}, {"device"}, {"what", true}, {"at_least"}};
+
+const char* name_of(Operation operation) {
+    static constexpr const char* kNames[] = {"other", "copy", "fill", "kernel", "wait"};
+    const auto number = static_cast<std::size_t>(operation);
+    return number < std::size(kNames) ? kNames[number] : "unknown";
+}
+const char* name_of(Outcome outcome) {
+    static constexpr const char* kNames[] = {"done", "preempted", "failed"};
+    const auto number = static_cast<std::size_t>(outcome);
+    return number < std::size(kNames) ? kNames[number] : "unknown";
+}
+const char* name_of(From from) {
+    static constexpr const char* kNames[] = {"unknown", "stream", "host", "outside"};
+    const auto number = static_cast<std::size_t>(from);
+    return number < std::size(kNames) ? kNames[number] : "unknown";
+}
+const char* name_of_stall(std::uint32_t stall) {
+    static constexpr const char* kNames[] = {"computing", "latency", "bandwidth", "link", "launch"};
+    return stall < std::size(kNames) ? kNames[stall] : "unknown";
+}
+
+// Rows of the profile, numbered over all processes where they have a number.
+class Writer {
+  public:
+    Writer(const Model& model, TableSink& sink) : model_(model), sink_(sink) {}
+
+    Result<void> write() {
+        table("process", kProcesses, [&](const Activity& each, std::uint64_t process) {
+            const Process& of = *each.process;
+            row({process, of.pid, of.parent, std::string_view(of.command), of.begin_ns, of.lost,
+                 std::uint64_t{of.ended}, each.host_memory_peak});
+        });
+        table("card", kCards, [&](const Activity& each, std::uint64_t process) {
+            for (const DeviceModel& device : each.devices) {
+                if (device.card == nullptr) continue;
+                const CardRecord& card = *device.card;
+                row({process, n(card.device), each.text(card.head.text), each.text(card.pci), card.uid,
+                     card.vram_bytes, card.core_hz, card.vector_hz, card.vlen, n(card.copy_engines),
+                     n(card.vector_ports), n(card.vector_cores), n(card.link_ports), device.memory_peak});
+            }
+        });
+        table("sku", kNumbers, [&](const Activity& each, std::uint64_t process) {
+            for (const SkuRecord& sku : each.process->sku)
+                row({process, n(sku.device), each.text(sku.head.text), sku.value});
+        });
+        table("link", kLinks, [&](const Activity& each, std::uint64_t process) {
+            for (const LinkRecord& link : each.process->links) {
+                row({process, n(link.device), n(link.port), s(link.peer_device), link.peer_uid,
+                     n(link.peer_port), n(link.state), n(link.lanes), n(link.gbit_per_s),
+                     n(link.latency_ns)});
+            }
+        });
+        write_host();
+        write_cards();
+        return result_;
+    }
+
+  private:
+    static std::uint64_t n(std::uint32_t number) { return number; }
+    static std::int64_t s(std::int32_t number) { return number; }
+
+    void write_host() {
+        std::uint64_t number = 0;
+        table("call", kCalls, [&](const Activity& each, std::uint64_t process) {
+            first_call_.push_back(number);
+            for (const CallRecord& call : each.process->calls) {
+                row({number++, process, each.text(call.head.text), n(call.thread), call.begin_ns, call.end_ns,
+                     call.correlation, call.external, s(call.error)});
+            }
+        });
+        table("range", kRanges, [&](const Activity& each, std::uint64_t process) {
+            for (const Span& span : each.spans) {
+                row({process, each.text(span.domain), each.text(span.text), n(span.thread), span.begin_ns,
+                     span.end_ns, span.correlation, span.external, std::uint64_t{span.open}});
+            }
+        });
+        table("mark", kMarks, [&](const Activity& each, std::uint64_t process) {
+            for (const auto& [type, mark] : each.process->ranges) {
+                if (type != Type::kMark) continue;
+                row({process, each.text(mark.domain), each.text(mark.head.text), n(mark.thread), mark.ns,
+                     mark.correlation, mark.external});
+            }
+        });
+        table("memory", kMemory, [&](const Activity& each, std::uint64_t process) {
+            for (const MemoryRecord& memory : each.process->memory) {
+                row({process, s(memory.device), memory.ns, n(memory.thread), memory.correlation,
+                     memory.address, memory.bytes, memory.in_use});
+            }
+        });
+    }
+    void write_cards() {
+        table("stream", kStreams, [&](const Activity& each, std::uint64_t process) {
+            for (const StreamModel& stream : each.streams)
+                row({process, stream.number, n(stream.device), each.text(stream.name)});
+        });
+        std::uint64_t first = 0;
+        table("work", kWork, [&](const Activity& each, std::uint64_t process) {
+            for (std::size_t i = 0; i < each.work.size(); ++i)
+                write_work(each, process, first, i);
+            first += each.work.size();
+        });
+        first = 0;
+        table("work_counters", kCounters, [&](const Activity& each, std::uint64_t) {
+            for (std::size_t i = 0; i < each.work.size(); ++i) {
+                if (each.work[i].counters != nullptr) write_counters(first + i, *each.work[i].counters);
+            }
+            first += each.work.size();
+        });
+        table("sample", kSamples, [&](const Activity& each, std::uint64_t process) {
+            for (const Process::Sample& sample : each.process->samples) {
+                const Process::SampleSet& set = each.process->sample_sets[sample.set];
+                for (std::size_t i = 0; i < set.counters.size(); ++i) {
+                    row({process, n(set.device), sample.time_ps, each.text(set.counters[i].name),
+                         each.process->sample_values[sample.first + i], each.text(set.counters[i].unit)});
+                }
+            }
+        });
+        table("pc_sample", kPcSamples, [&](const Activity& each, std::uint64_t process) {
+            for (const PcSampleRecord& sample : each.process->pc_samples) {
+                row({process, n(sample.device), n(sample.core), sample.time_ps, sample.stream, sample.index,
+                     each.text(sample.head.text), sample.offset, sample.group, each.text(sample.function),
+                     each.text(sample.source), name_of_stall(sample.stall)});
+            }
+        });
+        table("lost", kLost, [&](const Activity& each, std::uint64_t process) {
+            if (each.process->lost > 0) row({process, {}, "records", each.process->lost});
+            for (const std::uint32_t device : each.process->lost_work)
+                row({process, n(device), "work", std::uint64_t{1}});
+            for (const auto& [device, lost] : each.process->lost_samples) {
+                if (lost.counters > 0) row({process, n(device), "samples", lost.counters});
+                if (lost.pcs > 0) row({process, n(device), "pc samples", lost.pcs});
+            }
+        });
+    }
+    void write_work(const Activity& each, std::uint64_t process, std::uint64_t first, std::size_t i) {
+        const Work& one = each.work[i];
+        const WorkRecord& work = *one.record;
+        const bool copies = one.operation() == Operation::kCopy, waits = one.operation() == Operation::kWait;
+        const bool known = work.known != 0;
+        const auto if_known = [&](bool is, Value value) { return known && is ? value : Value(); };
+        const bool by_stream = waits && static_cast<From>(work.from) == From::kStream;
+        row({first + i,
+             process,
+             n(work.device),
+             work.stream,
+             work.index,
+             each.name(one),
+             name_of(one.operation()),
+             name_of(one.outcome()),
+             work.begin_ps,
+             work.end_ps,
+             work.used_ps,
+             work.submitted_ns,
+             one.call == kNone ? Value() : Value(first_call_[process] + one.call),
+             work.correlation,
+             work.external,
+             n(work.thread),
+             n(one.lane),
+             if_known(copies || one.operation() == Operation::kFill, work.bytes),
+             if_known(copies, prof::name_of(direction_of(work))),
+             if_known(copies, s(work.source)),
+             if_known(copies || one.operation() == Operation::kFill, s(work.destination)),
+             if_known(one.operation() == Operation::kKernel, work.groups),
+             if_known(one.operation() == Operation::kKernel, n(work.items)),
+             if_known(waits, name_of(static_cast<From>(work.from))),
+             if_known(by_stream, work.from_stream),
+             if_known(by_stream, work.from_index),
+             work.from_name == 0 ? Value() : Value(each.text(work.from_name)),
+             one.cause == kNone ? Value() : Value(first + one.cause)});
+    }
+    void write_counters(std::uint64_t work, const WorkCountersRecord& c) {
+        row({work,           n(c.cores),     c.busy_ps,      c.vram_read,    c.vram_written, c.host_read,
+             c.host_written, c.link_read,    c.link_written, c.moved,        c.queued_ps,    c.groups,
+             c.items,        c.instructions, c.latency_ps,   c.bandwidth_ps, c.link_ps,      c.launch_ps,
+             c.barriers,     c.simd_int,     c.simd_fp,      c.simd_moves,   c.simd_loads,   c.simd_stores,
+             c.simd_config,  c.lanes_active, c.lanes,        c.flops_f16,    c.flops_f32,    c.flops_f64,
+             c.tlb_lookups,  c.tlb_misses,   c.tlb_walked});
+    }
+
+    template <std::size_t size, typename Rows>
+    void table(std::string_view name, const Column (&columns)[size], Rows&& rows) {
+        columns_ = size;
+        if (result_) result_ = sink_.begin({name, columns});
+        for (std::size_t i = 0; result_ && i < model_.processes.size(); ++i)
+            rows(model_.processes[i], i);
+        if (result_) result_ = sink_.end();
+    }
+    void row(std::initializer_list<Value> values) {
+        if (result_ && values.size() != columns_)
+            result_ = text::fail("a row has another length than its table");
+        if (result_) result_ = sink_.row(std::span(values.begin(), values.size()));
+    }
+
+    const Model& model_;
+    TableSink& sink_;
+    Result<void> result_;
+    std::size_t columns_ = 0;
+    std::vector<std::uint64_t> first_call_;  // of each process
+};
+
+}  // namespace
+
+Result<void> write_tables(const Model& model, TableSink& sink) {
+    return Writer(model, sink).write();
+}
+
+}  // namespace orrery::prof
