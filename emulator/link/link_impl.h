@@ -240,12 +240,14 @@ class LinkPort::Impl {
         std::uint64_t value;
         std::vector<std::uint8_t> data;
     };
-    // As many bytes as a card may have asked for. More than so many answers are a peer's that does not want
-    // them.
-    static constexpr std::uint64_t kMostOwedBytes = link::Requests::kSlots * link::kMaxReadBytes;
+    // Of these a node has no more than are free: so one alone as many as a card may have asked for, and what
+    // it leaves is for others. More than so many answers are a peer's that does not want them.
+    static constexpr std::uint64_t kMostOwedBytes =
+        std::uint64_t{2} * link::Requests::kSlots * link::kMaxReadBytes;
     static constexpr std::size_t kMostOwedAnswers = std::size_t{4} * link::kRingEntries;
     std::array<std::deque<OwedAnswer>, link::Transmitter::kLanes> owed_answers_;
     std::uint64_t owed_bytes_ = 0;
+    std::unordered_map<std::uint32_t, std::uint64_t> owed_to_;  // of these, by node; 0 of none
     bool too_many_owed_ = false;
     std::unordered_map<std::uint32_t, PeerPort::Refusals> refusals_;  // by node
     Event owed_pokes_;

@@ -112,12 +112,16 @@ void LinkPort::Impl::owe_answer(unsigned lane, const link::Message& request,
         too_many_owed_ = true;
         return;
     }
-    const bool lost = owed_bytes_ + answer.data.size() > kMostOwedBytes;
+    const std::uint64_t bytes = answer.data.size();
+    const auto to = owed_to_.find(request.source);
+    const std::uint64_t has = to != owed_to_.end() ? to->second : 0;
+    const bool lost = has + bytes > kMostOwedBytes - owed_bytes_;
     OwedAnswer owed{.request = request,
                     .status = lost ? link::kAnswerLost : answer.status,
                     .value = lost ? 0 : answer.value,
                     .data = {}};
     if (!lost) owed.data.assign(answer.data.begin(), answer.data.end());
+    if (!owed.data.empty()) owed_to_[request.source] = has + bytes;
     owed_bytes_ += owed.data.size();
     owed_answers_[lane].push_back(std::move(owed));
     keep_time();
@@ -130,6 +134,8 @@ bool LinkPort::Impl::flush_answers(unsigned lane) {
         const OwedAnswer first = std::move(owed.front());
         owed.pop_front();
         owed_bytes_ -= first.data.size();
+        if (const auto to = owed_to_.find(first.request.source); to != owed_to_.end())
+            if ((to->second -= first.data.size()) == 0) owed_to_.erase(to);
         send_answer(first.request, {.status = first.status, .data = first.data, .value = first.value});
         if (transmitter_.broken()) break;
     }
@@ -139,6 +145,7 @@ bool LinkPort::Impl::flush_answers(unsigned lane) {
 void LinkPort::Impl::forget_answers() {
     for (std::deque<OwedAnswer>& owed : owed_answers_)
         owed.clear();
+    owed_to_.clear();
     too_many_owed_ = false;
     owed_bytes_ = 0;
 }

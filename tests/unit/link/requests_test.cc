@@ -579,6 +579,44 @@ TEST_F(BadAnswers, WhoTakesNoAnswersLosesTheLink) {
     EXPECT_TRUE(good.handshake(card));
 }
 
+// What one node asks for and finds no room leaves some for the others behind the port; what one alone may ask
+// for has it all.
+TEST_F(BadAnswers, WhatIsOwedToOneNodeLeavesSomeForOthers) {
+    constexpr std::uint32_t kBytes = link::kMaxReadBytes, kRoom = link::kPayloadBytes / kBytes;
+    constexpr std::uint32_t kMany = 2000, kFew = 100, kGreedy = 5, kModest = 6;
+    card.port->set_forward(true);
+    ASSERT_TRUE(card.port->set_grant(0, 0, 4096, kB, {.rights = kAllRights}));
+    ASSERT_TRUE(card.port->set_grant(1, 0, 1 << 20, kGreedy, {.rights = kAllRights}));
+    ASSERT_TRUE(card.port->set_grant(2, 0, 1 << 20, kModest, {.rights = kAllRights}));
+    for (std::uint32_t n = 0; n < kMany + kFew; ++n) {
+        link::Message ask = peer.good();
+        ask.op = link::kOpRead;
+        ask.bytes = kBytes;
+        ask.payload_end = 0;
+        ask.source = n < kMany ? kGreedy : kModest;
+        ask.tag = n + 1;
+        peer.push(ask);
+    }
+    ASSERT_TRUE(card.port->clear_grant(0));  // all of them are carried out now
+    ASSERT_TRUE(card.port->up());
+    std::map<std::uint32_t, unsigned> good, lost;
+    link::Channel& from = peer.inbox->far_back;
+    for (std::uint64_t taken = 0; taken < kMany + kFew; ++taken) {
+        if (std::atomic_ref(from.produced).load() == taken) card.idle_round();
+        ASSERT_GT(std::atomic_ref(from.produced).load(), taken);
+        const link::Message& one = from.ring[taken % link::kRingEntries];
+        EXPECT_EQ(one.tag, taken + 1);
+        EXPECT_EQ(one.bytes, one.status == link::kDone ? kBytes : 0);
+        ++(one.status == link::kDone ? good : lost)[one.destination];
+        std::atomic_ref(from.payload_consumed).store(one.payload_end);
+        std::atomic_ref(from.consumed).store(taken + 1, std::memory_order_release);
+    }
+    EXPECT_EQ(good[kModest], kFew);
+    EXPECT_EQ(lost[kModest], 0u);
+    EXPECT_EQ(good[kGreedy], kRoom + link::Requests::kSlots);
+    EXPECT_FALSE(card.port->congested());
+}
+
 TEST_F(BadAnswers, OfAnotherLengthNothingIsTaken) {
     for (const std::uint32_t bytes : {0u, 63u, 65u, 32768u}) {
         const LinkAsk ask = card.port->read(kB, 0, page, kNever, ears);
