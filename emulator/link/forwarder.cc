@@ -6,6 +6,7 @@
 #include <orrery/hw/link.h>
 
 #include "emulator/link/link_port.h"
+#include "emulator/model/resource.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu::link {
@@ -19,7 +20,8 @@ Forwarder::Forwarder(EventQueue& events, Counters& counters, Counts& counts, Rea
       due_(due),
       hooks_(std::move(hooks)),
       switching_(switching),
-      bytes_per_second_(bytes_per_second) {}
+      bytes_per_second_(bytes_per_second),
+      piece_(Resource(bytes_per_second).piece()) {}
 
 void Forwarder::stop_waiting() {
     if (waits_at_ == nullptr) return;
@@ -75,7 +77,7 @@ std::expected<void, std::string> Forwarder::look() {
     if (produced == reader_.taken()) return {};
     const auto next = reader_.look_at(produced);
     if (!next) return std::unexpected(next.error());
-    events_.schedule(due_, events_.from_system(std::max(next->arrival_ps, next_of(next->source))));
+    events_.schedule(due_, events_.from_system(std::max(next->arrival_ps, next_of(*next))));
     return {};
 }
 
@@ -105,8 +107,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
         const ModelTime now = events_.system_now();
         // What has come all at once takes the time that it would have taken on the wire, as in Receiver.
         const ModelTime least = done < kBatchMessages ? 0 : later(now, time_on_wire);
-        const ModelTime at =
-            in_a_hurry() ? least : std::max({next->arrival_ps, next_of(next->source), least});
+        const ModelTime at = in_a_hurry() ? least : std::max({next->arrival_ps, next_of(*next), least});
         if (at > now) {
             events_.schedule(due_, events_.from_system(at));
             break;
@@ -130,15 +131,34 @@ std::expected<bool, std::string> Forwarder::run_called() {
     return done > 0 || some;
 }
 
-ModelTime Forwarder::next_of(std::uint32_t node) const {
-    const auto pace = std::ranges::find(paces_, node, &Pace::node);
-    return pace == paces_.end() ? 0 : pace->next;
+ModelTime Forwarder::next_of(const Message& message) const {
+    const auto pace = std::ranges::find(paces_, message.source, &Pace::node);
+    if (pace == paces_.end()) return 0;
+    ModelTime next = 0;
+    std::uint64_t left = pace->bytes;
+    for (const Pace::Given& given : pace->given) {
+        if (left + charge(message) <= piece_) break;
+        left -= given.bytes;
+        next = std::max(next, given.next);
+    }
+    return next;
 }
 
-void Forwarder::set_pace(std::uint32_t node, ModelTime through) {
+// So that they are not without number.
+std::uint64_t Forwarder::charge(const Message& message) const {
+    constexpr std::uint64_t kMostOfAPiece = 64;
+    return std::max(wire_bytes_of(message), piece_ / kMostOfAPiece);
+}
+
+void Forwarder::set_pace(const Message& message, ModelTime through) {
     const ModelTime now = events_.system_now();
-    std::erase_if(paces_, [&](const Pace& pace) { return pace.node == node || pace.next <= now; });
-    if (through > switching_) paces_.push_back({node, through - switching_});
+    auto pace = std::ranges::find(paces_, message.source, &Pace::node);
+    if (pace == paces_.end()) pace = paces_.insert(pace, {.node = message.source});
+    for (; !pace->given.empty() && pace->given.front().next <= now; pace->given.pop_front())
+        pace->bytes -= pace->given.front().bytes;
+    if (through <= switching_) return;
+    pace->given.push_back({.next = through - switching_, .bytes = charge(message)});
+    pace->bytes += charge(message);
 }
 
 void Forwarder::count_arrival(const Message& message) {
@@ -215,7 +235,7 @@ bool Forwarder::pass(const Message& message) {
 // By the turn that its sender has there.
 void Forwarder::gone(const Message& message, LinkPort* onward, ModelTime through) {
     counters_.add(ORR_CTR_LINK_FORWARDED);
-    set_pace(message.source, through);
+    set_pace(message, through);
     turn_at_ = onward;
     turn_lane_ = onward->lane_of(message);
     served_.push_back(message.source);
@@ -260,7 +280,7 @@ bool Forwarder::copy_to_all(const Message& message, const Multicast& all, const 
     }
     if (waits) return false;
     count_arrival(message);
-    set_pace(message.source, std::exchange(all_through_, 0));
+    set_pace(message, std::exchange(all_through_, 0));
     copied_ = 0;
     return true;
 }

@@ -2,13 +2,14 @@
 // order, whatever the card's control core does. Cut-through: it begins to leave a fixed time after its head
 // came, so a long message takes its time on the wire once. It is handled at the arrival of its end.
 //
-// Of what one node sends so much has been given to another port at a time that it is through within the
-// switching time: so the nodes behind a port, each of them, and the card's own engines share a wire evenly,
-// and who is further away gets no less. Without room it stays where it is, and the sender's credits hold it
-// back.
+// Of what one node sends no more than a piece, as engines send them (Resource::piece()), or one message, has
+// been given to another port at a time that is not through within the switching time: so the nodes behind a
+// port, each of them, and the card's own engines share a wire evenly, and who is further away gets no less.
+// Without room it stays where it is, and the sender's credits hold it back.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <functional>
 #include <optional>
@@ -120,8 +121,8 @@ class Forwarder {
     // It belongs to the turn that this one has at a port.
     bool is_in_turn(const Message& message) const;
     void end_turn();
-    ModelTime next_of(std::uint32_t node) const;
-    void set_pace(std::uint32_t node, ModelTime through);
+    ModelTime next_of(const Message& message) const;
+    void set_pace(const Message& message, ModelTime through);
     bool in_a_hurry() const { return drains_ != 0 && reader_.taken() < drain_to_; }
     // For room there.
     bool waits_for(const Message& message, const LinkPort* onward) const;
@@ -136,11 +137,18 @@ class Forwarder {
     Hooks hooks_;
     ModelTime switching_;
     std::uint64_t bytes_per_second_;
-    // Of a node whose last message has not left: none of its is given to another port before, in system time.
+    std::uint64_t piece_;
+    // What has been given of a node, in order, and is not through.
     struct Pace {
+        struct Given {
+            ModelTime next;  // from when on it counts no more, in system time
+            std::uint64_t bytes;
+        };
         std::uint32_t node;
-        ModelTime next;
+        std::uint64_t bytes = 0;  // of all these
+        std::deque<Given> given{};
     };
+    std::uint64_t charge(const Message& message) const;
     std::vector<Pace> paces_;
     LinkPort* waits_at_ = nullptr;
     std::uint32_t copied_ = 0;   // members that have the first message already, a bit each

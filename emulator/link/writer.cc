@@ -35,9 +35,9 @@ bool Writer::is_sound(std::uint64_t consumed, std::uint64_t payload) {
         payload - payload_consumed_ <= payload_used_ - payload_consumed_)
         return true;
     if (!broken_) {
-        broken_ = fmt::format(
-            "the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)", consumed,
-            produced_, payload, payload_used_);
+        broken_ =
+            fmt::format("the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
+                        consumed, produced_, payload, payload_used_);
     }
     return false;
 }

@@ -84,8 +84,8 @@ TEST_F(LinkInStep, WritesAreCutByTheirSizeAlone) {
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
 }
 
-// However early or late the hosts have both look: room is there a latency after the time at which the peer gave
-// it, and whoever waits is called then.
+// However early or late the hosts have both look: room is there a latency after the time at which the peer
+// gave it, and whoever waits is called then.
 TEST_F(LinkInStep, RoomComesALatencyAfterItsTime) {
     bring_up();
     std::vector<std::byte> data(256 << 10);
@@ -146,7 +146,8 @@ TEST_F(LinkInStep, WhoDoesNotWaitIsNotTold) {
     EXPECT_TRUE(b.sent.empty());
 }
 
-// Signals without room wait their turn, and are not refused; what the peer's core holds up comes when it has room.
+// Signals without room wait their turn, and are not refused; what the peer's core holds up comes when it has
+// room.
 TEST_F(LinkInStep, SignalsWaitForRoom) {
     bring_up();
     b.poke_lane_full = true;
