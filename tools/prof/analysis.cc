@@ -314,7 +314,12 @@ void find_host_times(Sums& sums, const std::map<std::uint32_t, std::vector<std::
     outstanding = union_of(std::move(outstanding));
     if (outstanding.empty()) return;
     sums.working_ns = outstanding.back().end - outstanding.front().begin;
-    sums.nothing_submitted_ns = sums.working_ns - length_of(outstanding);
+    const Intervals nothing = without({{outstanding.front().begin, outstanding.back().end}}, outstanding);
+    sums.nothing_submitted_ns = length_of(nothing);
+    Intervals calls;
+    for (const CallRecord& call : activity.process->calls)
+        calls.push_back({call.begin_ns, call.end_ns});
+    sums.own_ns = length_of(without(nothing, union_of(std::move(calls))));
 }
 
 }  // namespace

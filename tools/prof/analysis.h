@@ -151,6 +151,7 @@ struct Sums {
     // By the host's clock: from the first submission to the end of the last call that waits for cards; and of
     // that, when no card had anything to do, as all had been waited for.
     std::uint64_t working_ns = 0, nothing_submitted_ns = 0;
+    std::uint64_t own_ns = 0;  // of the latter, in no call of the API: the program's own
 };
 
 Sums sums_of(const Activity& activity);

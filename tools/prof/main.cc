@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/prof/explain.h"
 #include "tools/prof/model.h"
 #include "tools/prof/record.h"
 #include "tools/prof/show.h"
@@ -28,6 +29,7 @@ constexpr const char* kHelp =
     "usage: orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
+    "       orrery-prof explain FILE [--json]\n"
     "       orrery-prof export FILE --sqlite OUTPUT | --csv FOLDER\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "       orrery-prof html FILE -o OUTPUT\n"
@@ -148,6 +150,16 @@ int run_report(const Words& words) {
     return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
+int run_explain(const Words& words) {
+    const bool json = words.size() == 2 && words[1] == "--json";
+    if (words.empty() || words[0].starts_with("-") || (words.size() > 1 && !json))
+        return mistake("explain wants a profile, and may have --json behind it");
+    const auto model = read_model(words[0]);
+    if (!model) return problem(model.error().text);
+    fmt::print("{}", json ? explain_json(*model) : explain_text(*model));
+    return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
 int run_export(const Words& words) {
     if (words.size() != 3 || (words[1] != "--sqlite" && words[1] != "--csv") || words[0].starts_with("-"))
         return mistake("export wants a profile, and --sqlite OUTPUT or --csv FOLDER");
@@ -205,6 +217,7 @@ int main(int argc, char** argv) {
     if (words[0] == "record") return run_record(rest);
     if (words[0] == "stat") return run_stat(rest);
     if (words[0] == "report") return run_report(rest);
+    if (words[0] == "explain") return run_explain(rest);
     if (words[0] == "export") return run_export(rest);
     if (words[0] == "trace") return run_trace(rest);
     if (words[0] == "html") return run_html(rest);

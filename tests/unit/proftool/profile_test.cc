@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/explain.h"
 #include "tools/prof/show.h"
 
 namespace orrery::prof::test {
@@ -194,6 +195,8 @@ TEST(Profile, OfAnyBytesIsReadOrRefused) {
         EXPECT_FALSE(stat_text(model).empty());
         EXPECT_FALSE(report_text(model, 10).empty());
         EXPECT_FALSE(report_json(model, 10).empty());
+        EXPECT_FALSE(explain_text(model).empty());
+        EXPECT_FALSE(explain_json(model).empty());
         EXPECT_FALSE(chrome_json(model).empty());
         EXPECT_FALSE(perfetto_trace(model).empty());
         EXPECT_FALSE(html_page(model, "any").empty());

@@ -91,6 +91,8 @@ TEST_F(Record, HasEachCallOfAProgram) {
     EXPECT_EQ(run("report x --top 1"), 0);
     EXPECT_THAT(output_, HasSubstr("and 1 more"));
     EXPECT_EQ(run("report --json x"), 0);
+    EXPECT_EQ(run("explain x"), 0);
+    EXPECT_EQ(run("explain x --json"), 0);
     EXPECT_EQ(run("export x --sqlite x.db"), 0) << output_;
     EXPECT_EQ(run("export x --csv x.csv"), 0) << output_;
     EXPECT_GT(fs::file_size(folder_ / "x.csv" / "call.csv"), 100u);
@@ -226,10 +228,26 @@ TEST_F(Record, EndsBySignalsWhenTheCommandHasEnded) {
 }
 
 TEST_F(Record, WantsAProperCommandLine) {
-    for (const char* words :
-         {"", "nothing", "record", "record --", "record -o", "record -x -- true", "stat", "stat a b",
-          "trace x", "trace -o y", "report", "report a b", "report --top 0 x", "export x", "export x --csv",
-          "export x --xml y", "record --limit 0 -- true", "record --limit x -- true"}) {
+    for (const char* words : {"",
+                              "nothing",
+                              "record",
+                              "record --",
+                              "record -o",
+                              "record -x -- true",
+                              "stat",
+                              "stat a b",
+                              "trace x",
+                              "trace -o y",
+                              "report",
+                              "report a b",
+                              "report --top 0 x",
+                              "export x",
+                              "explain",
+                              "explain x y",
+                              "export x --csv",
+                              "export x --xml y",
+                              "record --limit 0 -- true",
+                              "record --limit x -- true"}) {
         EXPECT_EQ(run(words), 2) << words;
         EXPECT_THAT(output_, HasSubstr("usage: orrery-prof")) << words;
     }

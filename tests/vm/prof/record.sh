@@ -21,6 +21,11 @@ grep -Eq '^    host to device +12 +3\.3 MiB .* 32 +[89][0-9]\.' /tmp/report
 grep -Eq '^    device to host +10 +2\.8 MiB ' /tmp/report
 grep -Eq '^    saxpy +1 .* 32 ' /tmp/report
 grep -Eq '^    at .* host +[a-z_]+ +orr(LaunchKernel|Memcpy)$' /tmp/report
+# It copies, computes and copies, one after the other.
+orrery-prof explain /tmp/sample.prof > /tmp/why
+cat /tmp/why
+grep -Eq '^  device 0, .*: limited most by copies beside which no kernel runs$' /tmp/why
+grep -Eq '^ +[0-9]+ %  the host$' /tmp/why
 orrery-prof export /tmp/sample.prof --csv /tmp/tables
 grep -Eq '^[0-9]+,0,0,[0-9]+,[0-9]+,saxpy,kernel,done,' /tmp/tables/work.csv
 orrery-prof export /tmp/sample.prof --sqlite /tmp/sample.db

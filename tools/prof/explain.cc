@@ -1,0 +1,174 @@
+#include "tools/prof/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/prof/rules.h"
+#include "tools/prof/show.h"
+#include "tools/text/units.h"
+
+namespace orrery::prof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void look(const Activity& activity, const Sums& sums, const DeviceSums& device,
+          std::vector<Finding>& findings) {
+    const Shares shares = shares_of(device);
+    Facts facts{activity, sums, device, shares, {}, {}};
+    for (const Work& one : activity.work) {
+        if (one.counters != nullptr && one.record->device == device.device->number &&
+            one.operation() == Operation::kKernel)
+            facts.counters.add(*one.counters);
+    }
+    for (const KernelSums& kernel : device.kernels) {
+        facts.roofline.runs += kernel.roofline.runs;
+        facts.roofline.ps += kernel.roofline.ps;
+        facts.roofline.flops += kernel.roofline.flops;
+        facts.roofline.bytes += kernel.roofline.bytes;
+        facts.roofline.compute_ps += kernel.roofline.compute_ps;
+        facts.roofline.memory_ps += kernel.roofline.memory_ps;
+    }
+    for (const Rule& rule : rules()) {
+        auto said = rule.look(facts);
+        if (!said || said->share < kLeastShare) continue;
+        Finding& finding = findings.emplace_back();
+        finding.rule = rule.name;
+        finding.device = device.device->number;
+        finding.share = said->share;
+        finding.title = said->title.empty() ? std::string(rule.title) : std::move(said->title);
+        finding.evidence = std::move(said->evidence);
+        finding.bound = std::move(said->bound);
+        finding.gap = std::move(said->gap);
+        finding.advice = said->advice.empty() ? std::string(rule.advice) : std::move(said->advice);
+        finding.at_bound = said->at_bound;
+    }
+}
+
+// The first one that is not merely what the hardware can do.
+const Finding* limit_of(const std::vector<const Finding*>& findings) {
+    for (const Finding* finding : findings) {
+        if (!finding->at_bound) return finding;
+    }
+    return nullptr;
+}
+
+std::vector<const Finding*> of_device(const Explanation& all, std::uint32_t device) {
+    std::vector<const Finding*> own;
+    for (const Finding& finding : all.findings) {
+        if (finding.device == device) own.push_back(&finding);
+    }
+    return own;
+}
+
+std::string verdict(const std::vector<const Finding*>& findings) {
+    if (findings.empty()) return "nothing takes a tenth of its time: no single thing limits it";
+    if (findings[0]->at_bound && findings[0]->share >= 0.8)
+        return "nothing limits it beyond " + findings[0]->title;
+    if (limit_of(findings) == nullptr) return "nothing limits it beyond what the card can do";
+    return "limited most by " + findings[0]->title;
+}
+
+// Lines of 100 columns; those behind the first begin at `indent`.
+std::string wrapped(std::string_view text, std::size_t indent) {
+    constexpr std::size_t kColumns = 100;
+    std::string lines;
+    std::size_t column = indent;
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(std::min(text.size(), word.size() + 1));
+        if (column > indent && column + 1 + word.size() > kColumns) {
+            lines += "\n" + std::string(indent, ' ');
+            column = indent;
+        } else if (column > indent) {
+            lines += ' ';
+            ++column;
+        }
+        lines += word;
+        column += word.size();
+    }
+    return lines;
+}
+
+std::string device_text(const Explanation& all, const DeviceSums& device) {
+    const auto findings = of_device(all, device.device->number);
+    std::string text = fmt::format("  device {}, {} of model time: {}\n", device.device->number,
+                                   text::duration(device.span_ps), verdict(findings));
+    for (const Finding* finding : findings) {
+        text += fmt::format("\n    {:>3.0f} %  {}\n", finding->share * 100, finding->title);
+        for (const auto& [head, line] : {std::pair("seen", &finding->evidence),
+                                         {"bound", &finding->bound},
+                                         {"gap", &finding->gap},
+                                         {"try", &finding->advice}}) {
+            if (!line->empty()) text += fmt::format("           {:<6} {}\n", head, wrapped(*line, 18));
+        }
+    }
+    return text;
+}
+
+}  // namespace
+
+Explanation explain(const Activity& activity) {
+    Explanation all;
+    all.activity = &activity;
+    all.sums = sums_of(activity);
+    for (const DeviceSums& device : all.sums.devices)
+        look(activity, all.sums, device, all.findings);
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t i = 0; i < all.findings.size(); ++i)
+        order.emplace_back(-all.findings[i].share, i);
+    std::ranges::sort(order);
+    std::vector<Finding> sorted;
+    for (const auto& [key, i] : order)
+        sorted.push_back(std::move(all.findings[i]));
+    all.findings = std::move(sorted);
+    return all;
+}
+
+std::string explain_text(const Model& model) {
+    std::string text;
+    for (const Activity& activity : model.processes) {
+        const Explanation all = explain(activity);
+        text += fmt::format("{}process {}: {}\n", text.empty() ? "" : "\n", activity.process->pid,
+                            plain(activity.process->command));
+        if (all.sums.devices.empty()) text += "  no card did anything for it that is in the profile\n";
+        for (const DeviceSums& device : all.sums.devices)
+            text += device_text(all, device);
+        text += missing_text(*activity.process);
+    }
+    return text;
+}
+
+std::string explain_json(const Model& model) {
+    Json json = {{"processes", Json::array()}};
+    for (const Activity& activity : model.processes) {
+        const Explanation all = explain(activity);
+        Json process = {{"pid", activity.process->pid}, {"command", activity.process->command}};
+        Json& devices = process["devices"] = Json::array();
+        for (const DeviceSums& device : all.sums.devices) {
+            const auto findings = of_device(all, device.device->number);
+            Json one = {{"device", device.device->number},
+                        {"span_ps", device.span_ps},
+                        {"verdict", verdict(findings)},
+                        {"findings", Json::array()}};
+            for (const Finding* finding : findings) {
+                one["findings"].push_back({{"rule", finding->rule},
+                                           {"share", finding->share},
+                                           {"title", finding->title},
+                                           {"evidence", finding->evidence},
+                                           {"bound", finding->bound},
+                                           {"gap", finding->gap},
+                                           {"advice", finding->advice},
+                                           {"at_bound", finding->at_bound}});
+            }
+            devices.push_back(std::move(one));
+        }
+        json["processes"].push_back(std::move(process));
+    }
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace orrery::prof

@@ -1,0 +1,476 @@
+#include "tools/prof/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/prof/show.h"
+#include "tools/text/units.h"
+
+namespace orrery::prof {
+namespace {
+
+constexpr std::uint64_t kSmallCopyBytes = 64 << 10;  // a mean below this: what is not bytes counts
+constexpr double kNearBound = 0.8;
+
+std::string percent(double share) {
+    return fmt::format("{:.0f} %", share * 100);
+}
+
+// A share of the device's time, as time.
+std::string time_of(const Facts& facts, double share) {
+    return text::duration(static_cast<std::uint64_t>(share * static_cast<double>(facts.device.span_ps)));
+}
+
+std::uint32_t cores_of(const DeviceSums& sums) {
+    return sums.device->card == nullptr ? 0 : sums.device->card->vector_cores;
+}
+
+std::string known(const std::optional<double>& value, std::string_view unit) {
+    return value ? fmt::format("{:.4g} {}", *value, unit) : fmt::format("not known (no SKU in the profile)");
+}
+
+// Of the kernels that ran longest, how much there is of what.
+template <typename Value>
+std::string longest_kernels(const Facts& facts, Value&& value) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, facts.device.kernels.size()); ++i) {
+        const std::string said = value(facts.device.kernels[i]);
+        if (!said.empty())
+            text +=
+                fmt::format("{}{} {}", text.empty() ? "" : ", ", plain(facts.device.kernels[i].name), said);
+    }
+    return text;
+}
+
+std::string stalls(const Facts& facts, std::uint64_t CounterSums::* which) {
+    return longest_kernels(facts, [&](const KernelSums& kernel) {
+        return kernel.counters.runs == 0 ? std::string()
+                                         : percent(kernel.counters.share(kernel.counters.*which));
+    });
+}
+
+// Copies of some directions together.
+struct Copies {
+    std::uint64_t count = 0, bytes = 0, ps = 0;
+    double best_ps = 0;
+    std::optional<double> bound;
+    double gb_per_s() const {
+        return ps == 0 ? 0 : 1e3 * static_cast<double>(bytes) / static_cast<double>(ps);
+    }
+    double of_bound() const { return ps == 0 ? 0 : best_ps / static_cast<double>(ps); }
+    std::uint64_t mean_bytes() const { return count == 0 ? 0 : bytes / count; }
+};
+Copies copies_of(const DeviceSums& sums, std::initializer_list<Direction> directions) {
+    Copies all;
+    for (const CopySums& copy : sums.copies) {
+        if (std::ranges::find(directions, copy.direction) == directions.end()) continue;
+        all.count += copy.totals.count;
+        all.bytes += copy.bytes;
+        all.ps += copy.totals.total_ps;
+        all.best_ps += copy.best_ps;
+        if (copy.bound) all.bound = std::max(copy.bound.value(), all.bound.value_or(0));
+    }
+    return all;
+}
+std::string say(const Copies& copies) {
+    return fmt::format("{} copies of {} each, at {:.3g} GB/s", text::grouped(copies.count),
+                       bytes_text(copies.mean_bytes()), copies.gb_per_s());
+}
+
+std::optional<Said> compute(const Facts& facts) {
+    if (facts.counters.runs == 0) return {};
+    Said said{.share = facts.shares.compute};
+    const Roofline& roof = facts.roofline;
+    const double simd =
+        facts.counters.instructions == 0
+            ? 0
+            : static_cast<double>(facts.counters.simd) / static_cast<double>(facts.counters.instructions);
+    const double lanes = facts.counters.lanes == 0 ? 0
+                                                   : static_cast<double>(facts.counters.lanes_active) /
+                                                         static_cast<double>(facts.counters.lanes);
+    said.evidence = fmt::format(
+        "vector cores executed instructions in {} of the time; {} of those are of vectors, which use {} of "
+        "their lanes; {:.4g} GFLOP/s while kernels ran",
+        percent(said.share), percent(simd), percent(lanes), roof.gflops());
+    const double share = roof.ps == 0 ? 0 : roof.compute_ps / static_cast<double>(roof.ps);
+    said.bound = known(facts.device.device->bounds.gflops_f32, "GFLOP/s of 32 bits");
+    said.gap = fmt::format("{} of the peak of the types used", percent(share));
+    said.at_bound = share >= kNearBound;
+    if (said.at_bound) {
+        said.advice = "fewer operations, or of fewer bits: nothing else makes it faster on this card";
+    } else if (simd < 0.3) {
+        said.advice = "it is scalar code: compile it for vectors, or give its loops a form that vectorises";
+    } else if (lanes < 0.6) {
+        said.advice = "most of each vector is unused: longer rows, or larger register groups";
+    }
+    return said;
+}
+
+std::optional<Said> vram(const Facts& facts) {
+    const Copies inside = copies_of(facts.device, {Direction::kInside});
+    const bool kernels = facts.shares.bandwidth >= facts.shares.inner_copies;
+    Said said{.share = facts.shares.bandwidth + facts.shares.inner_copies};
+    const auto& bound = facts.device.device->bounds.vram_gb_per_s;
+    if (kernels) {
+        const Roofline& roof = facts.roofline;
+        if (facts.counters.host_bytes > facts.counters.vram_bytes) {
+            said.title = "host memory that kernels use";
+            said.evidence =
+                fmt::format("kernels moved {} over PCIe and {} of VRAM; waits for bandwidth: {}",
+                            bytes_text(facts.counters.host_bytes), bytes_text(facts.counters.vram_bytes),
+                            stalls(facts, &CounterSums::bandwidth_ps));
+            said.bound = known(facts.device.device->bounds.host_gb_per_s, "GB/s of PCIe, one direction");
+            said.advice = "copy what is read often to the card first, and what is written back once";
+            return said;
+        }
+        said.evidence =
+            fmt::format("{:.4g} GB/s while kernels ran, {:.3g} FLOP/byte; waits for bandwidth: {}",
+                        roof.gb_per_s(), roof.intensity(), stalls(facts, &CounterSums::bandwidth_ps));
+        const double reached = roof.ps == 0 ? 0 : roof.memory_ps / static_cast<double>(roof.ps);
+        said.gap = fmt::format("{} of it", percent(reached));
+        said.at_bound = reached >= kNearBound;
+    } else {
+        said.evidence = inside.count == 0 ? std::string("fills of its memory")
+                                          : say(inside) + " inside of its memory, each byte read and written";
+        said.gap = fmt::format("{} of what such copies get", percent(inside.of_bound()));
+        said.at_bound = inside.of_bound() >= kNearBound;
+    }
+    said.bound = known(bound, "GB/s, reads and writes together");
+    return said;
+}
+
+std::optional<Said> latency(const Facts& facts) {
+    if (facts.counters.runs == 0) return {};
+    Said said{.share = facts.shares.latency};
+    said.evidence =
+        fmt::format("vector cores waited for answers of memory: {}", stalls(facts, &CounterSums::latency_ps));
+    said.bound = "a load that misses the cache waits for all of memory's latency";
+    said.gap = fmt::format("{} less if none waited", time_of(facts, said.share));
+    return said;
+}
+
+std::optional<Said> launch(const Facts& facts) {
+    const double gaps = facts.shares.idle_of(Idle::kLaunch), kernels = facts.shares.kernel_launch,
+                 items = facts.shares.item_launch, copies = facts.shares.small_copies;
+    Said said{.share = gaps + kernels + items + copies};
+    std::uint64_t runs = 0, ps = 0;
+    for (const KernelSums& kernel : facts.device.kernels) {
+        runs += kernel.totals.count;
+        ps += kernel.totals.total_ps;
+    }
+    said.evidence =
+        fmt::format("{} kernels of {} each", text::grouped(runs), text::duration(runs == 0 ? 0 : ps / runs));
+    if (kernels > 0) said.evidence += fmt::format("; to their first work-group {}", percent(kernels));
+    said.evidence += fmt::format("; between one piece of work and the next {}", percent(gaps));
+    if (items > 0) said.evidence += fmt::format("; starting work-items {}", percent(items));
+    if (copies > 0) said.evidence += fmt::format("; in copies of few bytes {}", percent(copies));
+    said.bound = facts.device.device->bounds.launch_ps
+                     ? fmt::format("a launch takes {} at least",
+                                   text::duration(*facts.device.device->bounds.launch_ps))
+                     : std::string("not known (no SKU in the profile)");
+    said.gap = fmt::format("{} less without", time_of(facts, said.share));
+    if (items > gaps + kernels + copies) {
+        said.advice = "work-items do too little: give each more elements";
+    } else if (copies > gaps + kernels + items) {
+        said.advice =
+            "copy fewer and larger pieces: orrMemcpyBatchAsync, orrMemcpy2DAsync, or pack them first";
+    }
+    return said;
+}
+
+std::optional<Said> host(const Facts& facts) {
+    const double late = facts.shares.idle_of(Idle::kHost), signal = facts.shares.idle_of(Idle::kHostWait);
+    Said said{.share = late + signal};
+    const double own = facts.sums.working_ns == 0 ? 0
+                                                  : static_cast<double>(facts.sums.own_ns) /
+                                                        static_cast<double>(facts.sums.working_ns);
+    std::size_t gaps = 0;
+    for (const Gap& gap : facts.device.gaps)
+        gaps += gap.why == Idle::kHost || gap.why == Idle::kHostWait ? 1 : 0;
+    said.evidence = fmt::format(
+        "{} times the card had nothing until the host had seen the end of what was "
+        "before, for {} of its time",
+        text::grouped(gaps), percent(said.share));
+    if (signal > late) said.evidence += ", mostly in waits for orrSemaphoreSignal";
+    said.evidence += fmt::format(
+        "; by the host's clock the program was in code of its own for {} of {}, with "
+        "nothing submitted",
+        percent(own), text::duration(facts.sums.working_ns * 1000));
+    said.bound = "the card need never wait if the next work is submitted before the last is done";
+    said.gap = fmt::format("{} of the card's time less", time_of(facts, said.share));
+    // Model time hardly goes on while a card has nothing to do, so the host's clock has its say, too.
+    if (own >= 0.5) said.share = std::max(said.share, own);
+    return said;
+}
+
+std::optional<Said> copies(const Facts& facts) {
+    Said said{.share = facts.shares.host_copies};
+    const Copies host = copies_of(facts.device, {Direction::kFromHost, Direction::kToHost});
+    if (host.count == 0) return {};
+    const double beside = 1 - said.share * static_cast<double>(facts.device.span_ps) /
+                                  static_cast<double>(std::max<std::uint64_t>(facts.device.copy_ps(), 1));
+    said.evidence =
+        say(host) + fmt::format("; in {} of the time they ran and no kernel did", percent(said.share));
+    said.bound = known(host.bound, "GB/s of PCIe, one direction");
+    said.gap = fmt::format("{} of that rate", percent(host.of_bound()));
+    if (facts.device.share(facts.device.vector_ps()) < 0.05) {
+        said.title = "PCIe bandwidth";
+        said.at_bound = host.of_bound() >= kNearBound;
+        said.advice =
+            "it does little but copy: keep data on the card, move less of it, and use both directions at "
+            "once (two streams)";
+    } else {
+        said.gap += fmt::format("; {} less if all of it ran beside kernels, of which {} does",
+                                time_of(facts, said.share), percent(std::max(0.0, beside)));
+    }
+    return said;
+}
+
+std::optional<Said> link(const Facts& facts) {
+    Said said{.share = facts.shares.link + facts.shares.peer_copies};
+    const Copies peers =
+        copies_of(facts.device, {Direction::kFromPeer, Direction::kToPeer, Direction::kOther});
+    if (peers.count > 0) {
+        said.evidence = say(peers) + " from or to other cards";
+        said.gap = fmt::format("{} of that rate", percent(peers.of_bound()));
+        said.at_bound = facts.shares.link == 0 && peers.of_bound() >= kNearBound;
+    }
+    if (facts.shares.link > 0) {
+        said.evidence += fmt::format("{}kernels waited for memory of other cards: {}",
+                                     said.evidence.empty() ? "" : "; ", stalls(facts, &CounterSums::link_ps));
+    }
+    constexpr std::uint32_t kDegraded = 4;  // as orrLinkState has it
+    for (const LinkRecord* one : facts.device.device->links) {
+        if (one->state == kDegraded)
+            said.evidence += fmt::format("; port {} has lost lanes ({} Gbit/s)", one->port, one->gbit_per_s);
+    }
+    said.bound = peers.bound
+                     ? known(peers.bound, "GB/s of a link, one direction")
+                     : known(facts.device.device->bounds.link_gb_per_s, "GB/s of a link, one direction");
+    return said;
+}
+
+std::optional<Said> rank(const Facts& facts) {
+    Said said{.share = facts.shares.idle_of(Idle::kOutside)};
+    const auto& who = facts.device.idle_who;
+    std::pair<std::string, std::uint64_t> most;
+    for (const WaitSums& wait : facts.device.waits) {
+        const auto found = wait.kind == From::kOutside ? who.find(wait.from) : who.end();
+        if (found != who.end() && found->second > most.second) most = *found;
+    }
+    if (most.second == 0) return {};
+    said.title = fmt::format("waiting for {}", plain(most.first));
+    said.evidence = fmt::format(
+        "{} of the time nothing ran as a stream waited for who is not in this process: {} for "
+        "{}",
+        percent(said.share), plain(most.first), text::duration(most.second));
+    said.bound = "none of this card's";
+    said.gap = fmt::format("{} less if nobody was late", time_of(facts, said.share));
+    return said;
+}
+
+std::optional<Said> other_card(const Facts& facts) {
+    Said said{.share = facts.shares.idle_of(Idle::kOtherCard)};
+    std::pair<std::string, std::uint64_t> most;
+    for (const Gap& gap : facts.device.gaps) {
+        if (gap.why != Idle::kOtherCard) continue;
+        const std::uint64_t ps = facts.device.idle_who.at(gap.who);
+        if (ps > most.second) most = {gap.who, ps};
+    }
+    if (most.second == 0) return {};
+    said.evidence = fmt::format("nothing ran while it waited for {}, {} of the time", plain(most.first),
+                                percent(said.share));
+    said.bound = "none of this card's";
+    said.gap = fmt::format("{} less if nobody was late", time_of(facts, said.share));
+    return said;
+}
+
+std::optional<Said> imbalance(const Facts& facts) {
+    const std::uint32_t cores = cores_of(facts.device);
+    if (cores == 0) return {};
+    Said said{.share = facts.shares.unused_cores};
+    bool few = false;
+    said.evidence = longest_kernels(facts, [&](const KernelSums& kernel) {
+        few = few || (kernel.groups != 0 && kernel.groups < cores);
+        return fmt::format("kept {} of {} cores busy with {} work-groups", percent(kernel.core_use(cores)),
+                           cores, text::grouped(kernel.groups));
+    });
+    said.bound = fmt::format("{} vector cores", cores);
+    said.gap = fmt::format("{} less with all of them at work", time_of(facts, said.share));
+    if (few)
+        said.advice = fmt::format(
+            "there are fewer work-groups than cores: make more of them, {} or a multiple "
+            "of it, or run kernels beside each other in several streams",
+            cores);
+    return said;
+}
+
+// The same between cards. Said of the card that had most to do.
+std::optional<Said> uneven_cards(const Facts& facts) {
+    std::uint64_t most = 0, all = 0;
+    for (const DeviceSums& device : facts.sums.devices) {
+        most = std::max(most, device.busy_ps());
+        all += device.busy_ps();
+    }
+    const auto count = static_cast<double>(facts.sums.devices.size());
+    if (count < 2 || most == 0 || facts.device.busy_ps() != most) return {};
+    Said said{.share = 1 - static_cast<double>(all) / (count * static_cast<double>(most))};
+    for (const DeviceSums& device : facts.sums.devices) {
+        said.evidence += fmt::format("{}device {} worked for {}", said.evidence.empty() ? "" : ", ",
+                                     device.device->number, text::duration(device.busy_ps()));
+    }
+    said.bound = fmt::format("{} each, shared out evenly",
+                             text::duration(static_cast<std::uint64_t>(static_cast<double>(all) / count)));
+    said.gap = fmt::format("the longest takes {} more",
+                           percent(said.share == 1 ? 0 : said.share / (1 - said.share)));
+    return said;
+}
+
+std::optional<Said> preemption(const Facts& facts) {
+    if (facts.device.quota_permille != 0) return {};
+    Said said{.share = facts.shares.idle_of(Idle::kHeldBack)};
+    said.evidence =
+        fmt::format("work was there and did not run for {} of the time; kernels were interrupted {} times",
+                    percent(said.share), text::grouped(facts.device.preemptions));
+    said.bound = "the whole card";
+    said.gap = fmt::format("{} less if it had the card for itself", time_of(facts, said.share));
+    return said;
+}
+
+std::optional<Said> quota(const Facts& facts) {
+    if (facts.device.quota_permille == 0) return {};
+    Said said{.share = facts.shares.idle_of(Idle::kHeldBack)};
+    const double allowed = static_cast<double>(facts.device.quota_permille) / 1000;
+    said.evidence = fmt::format(
+        "the process may use {} of the cores' time, and its work was held back for {} of it; "
+        "kernels were interrupted {} times",
+        percent(allowed), percent(said.share), text::grouped(facts.device.preemptions));
+    const double cores = cores_of(facts.device);
+    const double used = cores == 0 || facts.device.span_ps == 0
+                            ? 0
+                            : static_cast<double>(facts.device.kernel_used_ps) /
+                                  (cores * static_cast<double>(facts.device.span_ps));
+    said.bound = fmt::format("{} of the cores", percent(allowed));
+    said.gap = fmt::format("it used {}", percent(used));
+    return said;
+}
+
+std::optional<Said> uncounted(const Facts& facts) {
+    Said said{.share = facts.shares.uncounted};
+    said.evidence = "kernels were not counted, so what held them up is not known: " +
+                    longest_kernels(facts, [&](const KernelSums& kernel) {
+                        return percent(facts.device.share(kernel.totals.total_ps)) + " of the time";
+                    });
+    said.bound = known(facts.device.device->bounds.gflops_f32, "GFLOP/s of 32 bits, ") +
+                 known(facts.device.device->bounds.vram_gb_per_s, "GB/s of VRAM");
+    said.gap = "not known";
+    return said;
+}
+
+constexpr Rule kRules[] = {
+    {"compute", "compute", "look at the kernel's inner loop: fewer instructions for each result", compute},
+    {"vram_bandwidth", "VRAM bandwidth",
+     "move fewer bytes for each result: fuse kernels, keep data in work-group memory, use smaller types",
+     vram},
+    {"latency", "latency of memory",
+     "load by vectors, or many values before the first is used; keep tables in work-group memory; avoid "
+     "atomics",
+     latency},
+    {"launch", "launches", "put more into each kernel, or launch a graph of many", launch},
+    {"host", "the host",
+     "submit ahead of what has been waited for; let streams wait by events instead of the host; take the "
+     "host's "
+     "own work off the way",
+     host},
+    {"copy_not_overlapped", "copies beside which no kernel runs",
+     "split the work: copy the next piece in a second stream while a kernel runs, from pinned memory "
+     "(orrMallocHost)",
+     copies},
+    {"link", "links",
+     "send less or later, use the direct link of more ports, copy in large pieces, beside kernels", link},
+    {"rank", "another process",
+     "find out by that one's profile why it was late: more work, a slower card, or it waits itself", rank},
+    {"other_card", "waiting for another card",
+     "shift work from the card that is waited for, or wait for it later", other_card},
+    {"imbalance", "cores without work",
+     "make work-groups of equal length, and more of them than cores, the longest first", imbalance},
+    {"uneven_cards", "cards with unequal work", "share the work out by what each card takes for it",
+     uneven_cards},
+    {"preemption", "others on the card",
+     "ask who else uses it (orrery-smi), or give the stream a higher priority", preemption},
+    {"quota", "its quota", "a larger quota (orrDeviceSetQuota, ORR_QUOTA), if it may have one", quota},
+    {"kernels", "kernels, for reasons that were not recorded", "record again with --counters", uncounted},
+};
+
+}  // namespace
+
+Shares shares_of(const DeviceSums& sums) {
+    Shares shares;
+    const auto cores = static_cast<double>(cores_of(sums));
+    const double vector = sums.share(sums.vector_ps());
+    std::uint64_t runs = 0;
+    CounterSums counters;
+    double counted_ps = 0;
+    for (const KernelSums& kernel : sums.kernels) {
+        runs += kernel.totals.count;
+        const CounterSums& own = kernel.counters;
+        counters.busy_ps += own.busy_ps;
+        counters.latency_ps += own.latency_ps;
+        counters.bandwidth_ps += own.bandwidth_ps;
+        counters.link_ps += own.link_ps;
+        counters.launch_ps += own.launch_ps;
+        counted_ps += static_cast<double>(own.busy_ps);
+    }
+    // While a kernel ran: its cores, the time to its first group, and cores without work.
+    const double used = cores == 0 ? vector
+                                   : std::min(vector, sums.share(static_cast<std::uint64_t>(
+                                                          static_cast<double>(sums.kernel_used_ps) / cores)));
+    const double launch = static_cast<double>(sums.device->bounds.launch_ps.value_or(0));
+    shares.kernel_launch =
+        std::min(vector - used, sums.share(static_cast<std::uint64_t>(launch * static_cast<double>(runs))));
+    shares.unused_cores = vector - used - shares.kernel_launch;
+    shares.kernels = used;
+    const double counted = sums.kernel_used_ps == 0
+                               ? 0
+                               : std::min(1.0, counted_ps / static_cast<double>(sums.kernel_used_ps)) * used;
+    shares.uncounted = used - counted;
+    shares.latency = counted * counters.share(counters.latency_ps);
+    shares.bandwidth = counted * counters.share(counters.bandwidth_ps);
+    shares.link = counted * counters.share(counters.link_ps);
+    shares.item_launch = counted * counters.share(counters.launch_ps);
+    shares.compute =
+        std::max(0.0, counted - shares.latency - shares.bandwidth - shares.link - shares.item_launch);
+    // Copies beside which no kernel ran; of several at a time the first of these counts.
+    Intervals taken = sums.vector;
+    const auto take = [&](std::initializer_list<Direction> directions) {
+        Intervals own;
+        for (const Direction direction : directions) {
+            if (const auto found = sums.copy_by.find(direction); found != sums.copy_by.end())
+                own.insert(own.end(), found->second.begin(), found->second.end());
+        }
+        const Intervals alone = without(union_of(std::move(own)), taken);
+        taken.insert(taken.end(), alone.begin(), alone.end());
+        taken = union_of(std::move(taken));
+        double share = sums.share(length_of(alone));
+        const Copies copies = copies_of(sums, directions);
+        if (copies.count > 0 && copies.mean_bytes() < kSmallCopyBytes && copies.bound) {
+            const double small = share * std::clamp(1 - copies.of_bound(), 0.0, 1.0);
+            shares.small_copies += small;
+            share -= small;
+        }
+        return share;
+    };
+    shares.peer_copies = take({Direction::kFromPeer, Direction::kToPeer, Direction::kOther});
+    shares.host_copies = take({Direction::kFromHost, Direction::kToHost});
+    shares.inner_copies = take({Direction::kInside, Direction::kUnknown});
+    for (std::size_t i = 0; i < kIdleKinds; ++i)
+        shares.idle[i] = sums.share(sums.idle_ps[i]);
+    return shares;
+}
+
+std::span<const Rule> rules() {
+    return kRules;
+}
+
+}  // namespace orrery::prof
