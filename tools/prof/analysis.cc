@@ -112,7 +112,7 @@ class DeviceSummer {
                 break;
             case Operation::kFill:
                 sums_.copy.push_back(time);
-                sums_.copy_by[Direction::kUnknown].push_back(time);
+                sums_.copy_by[Direction::kInside].push_back(time);
                 sums_.fills.add(one.ps(), one.outcome() == Outcome::kFailed);
                 break;
             case Operation::kWait: {
@@ -138,7 +138,7 @@ class DeviceSummer {
             kernel.least_groups = std::min(kernel.least_groups, work.groups);
         }
         if (one.counters != nullptr) {
-            kernel.counters.add(*one.counters);
+            kernel.counters.add(one);
             add_roofline(kernel.roofline, one);
         }
         // Its parts are one run.
@@ -324,8 +324,10 @@ void find_host_times(Sums& sums, const std::map<std::uint32_t, std::vector<std::
 
 }  // namespace
 
-void CounterSums::add(const WorkCountersRecord& counters) {
+void CounterSums::add(const Work& work) {
+    const WorkCountersRecord& counters = *work.counters;
     ++runs;
+    used_ps += work.record->used_ps;
     busy_ps += counters.busy_ps;
     latency_ps += counters.latency_ps;
     bandwidth_ps += counters.bandwidth_ps;

@@ -50,10 +50,11 @@ struct Roofline {
 // What counters of several pieces of work add up to.
 struct CounterSums {
     std::uint64_t runs = 0;
+    std::uint64_t used_ps = 0;  // as work has it: with what hands groups over to cores
     std::uint64_t busy_ps = 0, latency_ps = 0, bandwidth_ps = 0, link_ps = 0, launch_ps = 0, queued_ps = 0;
     std::uint64_t instructions = 0, simd = 0, lanes = 0, lanes_active = 0;
     std::uint64_t vram_bytes = 0, host_bytes = 0, link_bytes = 0;
-    void add(const WorkCountersRecord& counters);
+    void add(const Work& work);  // that was counted
     double share(std::uint64_t ps) const {
         return busy_ps == 0 ? 0 : static_cast<double>(ps) / static_cast<double>(busy_ps);
     }
@@ -116,7 +117,7 @@ struct DeviceSums {
     const DeviceModel* device = nullptr;
     std::uint64_t span_ps = 0;               // from the first work to the end of the last
     Intervals vector, copy, engines;         // busy with kernels, with copies or fills, with any
-    std::map<Direction, Intervals> copy_by;  // fills are kUnknown
+    std::map<Direction, Intervals> copy_by;  // fills are kInside
     std::uint64_t overlap_ps = 0;            // of kernels and copies
     std::uint64_t kernel_used_ps = 0;        // of all vector cores
     std::vector<Gap> gaps;                   // the longest first

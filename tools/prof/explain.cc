@@ -22,7 +22,7 @@ void look(const Activity& activity, const Sums& sums, const DeviceSums& device,
     for (const Work& one : activity.work) {
         if (one.counters != nullptr && one.record->device == device.device->number &&
             one.operation() == Operation::kKernel)
-            facts.counters.add(*one.counters);
+            facts.counters.add(one);
     }
     for (const KernelSums& kernel : device.kernels) {
         facts.roofline.runs += kernel.roofline.runs;

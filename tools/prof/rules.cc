@@ -163,7 +163,7 @@ std::optional<Said> launch(const Facts& facts) {
         fmt::format("{} kernels of {} each", text::grouped(runs), text::duration(runs == 0 ? 0 : ps / runs));
     if (kernels > 0) said.evidence += fmt::format("; to their first work-group {}", percent(kernels));
     said.evidence += fmt::format("; between one piece of work and the next {}", percent(gaps));
-    if (items > 0) said.evidence += fmt::format("; starting work-items {}", percent(items));
+    if (items > 0) said.evidence += fmt::format("; starting work-groups and -items {}", percent(items));
     if (copies > 0) said.evidence += fmt::format("; in copies of few bytes {}", percent(copies));
     said.bound = facts.device.device->bounds.launch_ps
                      ? fmt::format("a launch takes {} at least",
@@ -171,7 +171,7 @@ std::optional<Said> launch(const Facts& facts) {
                      : std::string("not known (no SKU in the profile)");
     said.gap = fmt::format("{} less without", time_of(facts, said.share));
     if (items > gaps + kernels + copies) {
-        said.advice = "work-items do too little: give each more elements";
+        said.advice = "work-items and work-groups do too little: give each more elements";
     } else if (copies > gaps + kernels + items) {
         said.advice =
             "copy fewer and larger pieces: orrMemcpyBatchAsync, orrMemcpy2DAsync, or pack them first";
@@ -206,7 +206,8 @@ std::optional<Said> host(const Facts& facts) {
 
 std::optional<Said> copies(const Facts& facts) {
     Said said{.share = facts.shares.host_copies};
-    const Copies host = copies_of(facts.device, {Direction::kFromHost, Direction::kToHost});
+    const Copies host =
+        copies_of(facts.device, {Direction::kFromHost, Direction::kToHost, Direction::kUnknown});
     if (host.count == 0) return {};
     const double beside = 1 - said.share * static_cast<double>(facts.device.span_ps) /
                                   static_cast<double>(std::max<std::uint64_t>(facts.device.copy_ps(), 1));
@@ -411,7 +412,6 @@ Shares shares_of(const DeviceSums& sums) {
     const double vector = sums.share(sums.vector_ps());
     std::uint64_t runs = 0;
     CounterSums counters;
-    double counted_ps = 0;
     for (const KernelSums& kernel : sums.kernels) {
         runs += kernel.totals.count;
         const CounterSums& own = kernel.counters;
@@ -420,7 +420,7 @@ Shares shares_of(const DeviceSums& sums) {
         counters.bandwidth_ps += own.bandwidth_ps;
         counters.link_ps += own.link_ps;
         counters.launch_ps += own.launch_ps;
-        counted_ps += static_cast<double>(own.busy_ps);
+        counters.used_ps += own.used_ps;
     }
     // While a kernel ran: its cores, the time to its first group, and cores without work.
     const double used = cores == 0 ? vector
@@ -431,14 +431,21 @@ Shares shares_of(const DeviceSums& sums) {
         std::min(vector - used, sums.share(static_cast<std::uint64_t>(launch * static_cast<double>(runs))));
     shares.unused_cores = vector - used - shares.kernel_launch;
     shares.kernels = used;
-    const double counted = sums.kernel_used_ps == 0
-                               ? 0
-                               : std::min(1.0, counted_ps / static_cast<double>(sums.kernel_used_ps)) * used;
+    const double counted = sums.kernel_used_ps == 0 ? 0
+                                                    : used * static_cast<double>(counters.used_ps) /
+                                                          static_cast<double>(sums.kernel_used_ps);
+    const auto part = [&](std::uint64_t ps) {
+        return counters.used_ps == 0
+                   ? 0
+                   : counted * static_cast<double>(ps) / static_cast<double>(counters.used_ps);
+    };
     shares.uncounted = used - counted;
-    shares.latency = counted * counters.share(counters.latency_ps);
-    shares.bandwidth = counted * counters.share(counters.bandwidth_ps);
-    shares.link = counted * counters.share(counters.link_ps);
-    shares.item_launch = counted * counters.share(counters.launch_ps);
+    shares.latency = part(counters.latency_ps);
+    shares.bandwidth = part(counters.bandwidth_ps);
+    shares.link = part(counters.link_ps);
+    // And what hands groups over to cores.
+    shares.item_launch =
+        part(counters.launch_ps + counters.used_ps - std::min(counters.used_ps, counters.busy_ps));
     shares.compute =
         std::max(0.0, counted - shares.latency - shares.bandwidth - shares.link - shares.item_launch);
     // Copies beside which no kernel ran; of several at a time the first of these counts.
@@ -462,8 +469,8 @@ Shares shares_of(const DeviceSums& sums) {
         return share;
     };
     shares.peer_copies = take({Direction::kFromPeer, Direction::kToPeer, Direction::kOther});
-    shares.host_copies = take({Direction::kFromHost, Direction::kToHost});
-    shares.inner_copies = take({Direction::kInside, Direction::kUnknown});
+    shares.host_copies = take({Direction::kFromHost, Direction::kToHost, Direction::kUnknown});
+    shares.inner_copies = take({Direction::kInside});
     for (std::size_t i = 0; i < kIdleKinds; ++i)
         shares.idle[i] = sums.share(sums.idle_ps[i]);
     return shares;

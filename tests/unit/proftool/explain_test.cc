@@ -173,7 +173,20 @@ TEST_F(Explain, FindsLaunches) {
 TEST_F(Explain, FindsWorkItemsThatDoTooLittle) {
     counted(0, 100, [](WorkCountersRecord& counters) { counters.launch_ps = counters.busy_ps * 8 / 10; });
     EXPECT_EQ(first().rule, "launch");
-    EXPECT_THAT(first().advice, HasSubstr("work-items do too little"));
+    EXPECT_THAT(first().advice, HasSubstr("work-items and work-groups do too little"));
+}
+
+TEST_F(Explain, CountsWhatHandsGroupsOverAsLaunching) {
+    counted(0, 100, [](WorkCountersRecord& counters) { counters.busy_ps /= 4; });
+    EXPECT_EQ(first().rule, "launch");
+    EXPECT_NEAR(first().share, 0.75, 0.001);
+    EXPECT_FALSE(names().contains("kernels"));
+}
+
+TEST_F(Explain, TakesCopiesOfUnknownSidesForCopies) {
+    part_.copy(copy_, stream_, 0, 50 * kUs, 1'000'000, -3, -3);
+    part_.add(kernel(50, 60));
+    EXPECT_EQ(first().rule, "copy_not_overlapped");
 }
 
 TEST_F(Explain, FindsSmallCopies) {
