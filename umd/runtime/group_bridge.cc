@@ -250,7 +250,7 @@ bool GroupEdge::quiet() const {
 
 // Nobody who had it lives, or can reach this card.
 GroupCause GroupEdge::why_closed() const {
-    if (context_.winsys().foreign_node(port_) != 0) return {orrErrorAborted, peer_, "its process ended"};
+    if (context_.winsys().meets(port_, peer_node_)) return {orrErrorAborted, peer_, "its process ended"};
     return {orrErrorPeerAccess, peer_,
             fmt::format("its machine is not reached any more: its card, node {}, was at port {} of rank {}'s "
                         "device {} (orrery-smi links)",
@@ -390,7 +390,18 @@ void GroupBridge::flush() {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-Result<std::vector<GroupLink>> links_to_others(Runtime& runtime) {
+Result<std::vector<GroupCard>> own_cards(Runtime& runtime) {
+    std::vector<GroupCard> all;
+    ORR_TRY(devices, runtime.device_count());
+    for (int number = 0; number < *devices; ++number) {
+        ORR_TRY(device, runtime.device(number));
+        const auto card = (*device)->query();
+        if (card) all.push_back({card->uid, (*device)->number(), 0});
+    }
+    return all;
+}
+
+Result<std::vector<GroupLink>> links_to_others(Runtime& runtime, const std::vector<GroupCard>& others) {
     std::vector<GroupLink> all;
     ORR_TRY(devices, runtime.device_count());
     for (int number = 0; number < *devices; ++number) {
@@ -401,6 +412,11 @@ Result<std::vector<GroupLink>> links_to_others(Runtime& runtime) {
             const auto link = (*device)->link(port);
             if (link && is_up(*link) && link->peer_uid != 0 && runtime.device_of_uid(link->peer_uid) < 0)
                 all.push_back({card->uid, link->peer_uid, port, link->peer_port});
+        }
+        for (const GroupCard& other : others) {
+            const auto way = (*device)->way_to_node(other.node);
+            if (way && way->links > 1)
+                all.push_back({card->uid, other.uid, way->port, GroupLink::kBehindSwitch});
         }
     }
     return all;

@@ -112,7 +112,9 @@ class GroupBridge {
     std::jthread thread_;
 };
 
-// Of all cards that this process sees, those that lead to cards of other machines.
-Result<std::vector<GroupLink>> links_to_others(Runtime& runtime);
+// The cards that this process sees.
+Result<std::vector<GroupCard>> own_cards(Runtime& runtime);
+// Of all of them, those that lead to cards of other machines, and to these over switches.
+Result<std::vector<GroupLink>> links_to_others(Runtime& runtime, const std::vector<GroupCard>& others);
 
 }  // namespace orrery::umd

@@ -21,8 +21,8 @@
 namespace orrery::umd {
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kMaxLinks = 128, kMaxFile = 32 << 10;
+constexpr std::uint32_t kVersion = 2;
+constexpr std::size_t kMaxCards = 64, kMaxLinks = 256, kMaxFile = 32 << 10;
 constexpr auto kNap = std::chrono::milliseconds(20);
 
 // The same on all machines, whichever version of the library they have.
@@ -36,6 +36,10 @@ struct Verdict {
     std::int32_t code;  // orrSuccess: good
     char text[300];
 };
+struct Cards {
+    std::uint32_t count, unused;
+    GroupCard cards[kMaxCards];
+};
 struct Links {
     std::uint32_t count, unused;
     GroupLink links[kMaxLinks];
@@ -47,7 +51,7 @@ struct Joints {
         GroupLink link;
     } joints[kMaxGroupMembers];
 };
-static_assert(sizeof(GroupLink) == 24);
+static_assert(sizeof(GroupLink) == 24 && sizeof(GroupCard) == 16);
 
 Verdict verdict_of(const Status& status) {
     Verdict verdict{};
@@ -82,21 +86,28 @@ Result<std::vector<GroupJoint>> plan_machines(const std::vector<int>& leaders,
     std::vector<GroupJoint> joints;
     std::set<std::size_t> reached{0};
     std::deque<std::size_t> next{0};
-    // Both ends say so.
-    const auto joint = [&](std::size_t above, std::size_t below) -> const GroupLink* {
+    // Both ends say so. Rather a link than a way over switches.
+    const auto joint = [&](std::size_t above, std::size_t below) -> std::optional<GroupLink> {
+        std::optional<GroupLink> found;
         for (const GroupLink& one : links[above]) {
-            const GroupLink other{one.peer_uid, one.uid, one.peer_port, one.port};
-            if (std::ranges::find(links[below], other) != links[below].end()) return &one;
+            const auto back = std::ranges::find_if(links[below], [&](const GroupLink& other) {
+                const bool ports = one.is_link() ? other.port == one.peer_port && other.peer_port == one.port
+                                                 : !other.is_link();
+                return other.uid == one.peer_uid && other.peer_uid == one.uid && ports;
+            });
+            if (back == links[below].end()) continue;
+            if (!found || one.is_link()) found = GroupLink{one.uid, one.peer_uid, one.port, back->port};
+            if (one.is_link()) break;
         }
-        return nullptr;
+        return found;
     };
     while (!next.empty()) {
         const std::size_t from = next.front();
         next.pop_front();
         for (std::size_t to = 0; to < leaders.size(); ++to) {
             if (reached.contains(to)) continue;
-            const GroupLink* const link = joint(from, to);
-            if (link == nullptr) continue;
+            const auto link = joint(from, to);
+            if (!link) continue;
             joints.push_back({leaders[from], leaders[to], *link});
             reached.insert(to);
             next.push_back(to);
@@ -106,8 +117,8 @@ Result<std::vector<GroupJoint>> plan_machines(const std::vector<int>& leaders,
         if (reached.contains(i)) continue;
         return fail(
             orrErrorPeerAccess,
-            "no link that is up joins a card of rank {}'s machine to one of rank 0's, nor over machines "
-            "of other members, from card to card (orrery-smi shows links)",
+            "no link that is up joins a card of rank {}'s machine to one of rank 0's, no switch either, nor "
+            "machines of other members, from card to card (orrery-smi shows links)",
             leaders[i]);
     }
     return joints;
@@ -269,8 +280,24 @@ Result<std::vector<int>> GroupFolder::introduce() {
     return leaders;
 }
 
-Result<std::vector<GroupJoint>> GroupFolder::plan(
-    const std::vector<int>& leaders, const std::function<Result<std::vector<GroupLink>>()>& links) {
+Result<std::vector<GroupCard>> GroupFolder::cards_of(const std::vector<int>& leaders) const {
+    std::vector<GroupCard> all;
+    for (const int leader : leaders) {
+        if (leader == rank_) continue;
+        ORR_TRY(came, read_as<Cards>(name_of("cards", leader)));
+        if (!*came) continue;
+        const auto count = std::min<std::size_t>((*came)->count, kMaxCards);
+        all.insert(all.end(), (*came)->cards, (*came)->cards + count);
+    }
+    return all;
+}
+
+Result<std::vector<GroupJoint>> GroupFolder::plan(const std::vector<int>& leaders,
+                                                  const std::vector<GroupCard>& cards, const LinksTo& links) {
+    Cards own{};
+    own.count = static_cast<std::uint32_t>(std::min(cards.size(), kMaxCards));
+    std::copy_n(cards.begin(), own.count, own.cards);
+    ORR_TRY(said_cards, write(name_of("cards", rank_), &own, sizeof own));
     std::vector<std::vector<GroupLink>> all(leaders.size());
     std::vector<GroupLink> said;
     bool first = true;
@@ -278,7 +305,8 @@ Result<std::vector<GroupJoint>> GroupFolder::plan(
     Joints joints{};
     // Links may not be up yet where a machine has just booted: they say it again.
     const auto look = [&]() -> Result<bool> {
-        ORR_TRY(now, links());
+        ORR_TRY(others, cards_of(leaders));
+        ORR_TRY(now, links(*others));
         if (rank_ != 0) {
             if (std::exchange(first, false) || *now != said) {
                 said = *now;

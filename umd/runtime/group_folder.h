@@ -18,18 +18,27 @@
 
 namespace orrery::umd {
 
-// A link that is up, of a card of a machine.
+// A card of a machine, and its number for others.
+struct GroupCard {
+    std::uint64_t uid = 0;
+    std::uint32_t node = 0, unused = 0;
+};
+
+// How a card of a machine reaches another's: a link that is up, or a way over switches.
 struct GroupLink {
+    static constexpr std::uint32_t kBehindSwitch = 0xffffffff;
     std::uint64_t uid = 0, peer_uid = 0;  // of the cards at its ends
-    std::uint32_t port = 0, peer_port = 0;
+    std::uint32_t port = 0;
+    std::uint32_t peer_port = 0;  // kBehindSwitch: of a way over switches only its own end is known
     bool operator==(const GroupLink&) const = default;
+    bool is_link() const { return peer_port != kBehindSwitch; }
 };
 
 // How two machines of a group are joined.
 struct GroupJoint {
     int above = 0,
         below = 0;   // the leaders of both: their lowest ranks; that of rank 0's machine is above all
-    GroupLink link;  // its first end is above
+    GroupLink link;  // its first end is above; both ports are known
 };
 
 // Of the leaders, each with its machine's links; the first is above all, and each other one has one above.
@@ -56,9 +65,11 @@ class GroupFolder {
     void all_in() { in_ = true; }
 
     // All from here on is for leaders.
-    // Rank 0's: the plan, as soon as `links` of all make one; the others': takes it.
-    Result<std::vector<GroupJoint>> plan(const std::vector<int>& leaders,
-                                         const std::function<Result<std::vector<GroupLink>>()>& links);
+    // Rank 0's: the plan, as soon as `links` of all make one; the others': takes it. `cards`: of this
+    // machine; `links`: from them to others, of which those are known.
+    using LinksTo = std::function<Result<std::vector<GroupLink>>(const std::vector<GroupCard>& others)>;
+    Result<std::vector<GroupJoint>> plan(const std::vector<int>& leaders, const std::vector<GroupCard>& cards,
+                                         const LinksTo& links);
     // What joins two machines, from one to the other.
     Status give(int to, const FabricKey& key);
     Result<FabricKey> take(int from);
@@ -75,6 +86,8 @@ class GroupFolder {
     Result<std::optional<std::vector<std::byte>>> read(std::string_view name) const;
     template <typename Message>
     Result<std::optional<Message>> read_as(std::string_view name) const;
+    // Of those leaders' machines that have said it.
+    Result<std::vector<GroupCard>> cards_of(const std::vector<int>& leaders) const;
     // Until `look` gives true; fails if somebody has given up.
     Status wait(const std::function<Result<bool>()>& look, const std::function<std::string()>& missing);
 

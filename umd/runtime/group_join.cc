@@ -256,7 +256,10 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
             meeting.settle = [&]() -> Status {
                 GroupFolder& folder = *around->folder;
                 const std::vector<int> machines = around->machines();
-                ORR_TRY(joints, folder.plan(machines, [&] { return links_to_others(runtime); }));
+                ORR_TRY(cards, own_cards(runtime));
+                ORR_TRY(joints, folder.plan(machines, *cards, [&](const std::vector<GroupCard>& others) {
+                    return links_to_others(runtime, others);
+                }));
                 ORR_TRY(made,
                         GroupBridge::connect(runtime, **context, folder, *joints, rank, around->leaders));
                 bridge = std::move(*made);

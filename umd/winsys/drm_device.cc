@@ -298,12 +298,30 @@ class DrmDevice final : public Device {
         return query;
     }
 
-    std::optional<std::uint32_t> foreign_node(std::uint32_t port) override {
+    Result<drm_orr_query_way> way_to_node(std::uint32_t node) override {
+        if (info().driver_version < ORR_MAKE_VERSION(1, 11, 0)) return Device::way_to_node(node);
+        drm_orr_query_way query{};
+        query.node = node;
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_WAY, &query)) {
+            return fail_errno(number, file_->what("way query"));
+        }
+        return query;
+    }
+
+    std::uint32_t number() override {
+        std::ifstream file(fmt::format("/sys/bus/pci/devices/{}/node", info().pci_address));
+        std::uint32_t number = 0;
+        file >> number;
+        return number;
+    }
+
+    bool meets(std::uint32_t port, std::uint32_t node) override {
         std::ifstream file(
             fmt::format("/sys/bus/pci/devices/{}/links/{}/foreign_node", info().pci_address, port));
-        std::uint32_t node = 0;
-        if (!(file >> node)) return std::nullopt;
-        return node;
+        if (!file) return true;
+        for (std::uint32_t one = 0; file >> one;)
+            if (one == node) return true;
+        return false;
     }
 
     Status create_vm(Quota quota) override {

@@ -20,8 +20,16 @@
 
 namespace orrery::umd {
 
-std::optional<std::uint32_t> Device::foreign_node(std::uint32_t /*port*/) {
-    return std::nullopt;
+std::uint32_t Device::number() {
+    return 0;
+}
+
+bool Device::meets(std::uint32_t /*port*/, std::uint32_t /*node*/) {
+    return true;
+}
+
+Result<drm_orr_query_way> Device::way_to_node(std::uint32_t /*node*/) {
+    return drm_orr_query_way{};
 }
 
 Result<WaitCycle> Device::cycle(const Waiter& /*waiter*/) {
@@ -131,10 +139,12 @@ std::unexpected<Error> fail_fabric(int number, const FabricKey& key, const std::
                         "made it has freed the memory or ended, or it was made up",
                         key.node);
         case EXDEV:
-            return fail(orrErrorPeerAccess,
-                        "no link of {} leads to card {}, which is another machine's: the card at the other "
-                        "end of the link has to import it, and the link has to be up (orrery-smi links)",
-                        node, key.node);
+            return fail(
+                orrErrorPeerAccess,
+                "no link of {} leads to card {}, which is another machine's, nor does a switch: a card "
+                "at the other end of a link or behind a switch has to import it, and the link has to "
+                "be up (orrery-smi links)",
+                node, key.node);
         case ENOTCONN:
         case ESTALE:
             return fail(

@@ -176,12 +176,16 @@ class Device {
     virtual Result<drm_orr_query_device> query() = 0;
     virtual Result<std::vector<std::uint64_t>> counters() = 0;
     virtual Result<drm_orr_query_link> link(std::uint32_t port) = 0;
-    // The number of a card of another machine at the other end, whose driver is there; 0: there is none.
-    // Nothing, as here: it is not known.
-    virtual std::optional<std::uint32_t> foreign_node(std::uint32_t port);
+    // Its number for other cards, in this life of its driver; 0, as here: it is not known.
+    virtual std::uint32_t number();
+    // Whether this driver and that of the card of another machine with this number, which is reached by that
+    // port, have met. True, as here: it is not known.
+    virtual bool meets(std::uint32_t port, std::uint32_t node);
     // To the card with this number; no links: there is none. Here: over one link, as drivers before 1.5 have
     // it.
     virtual Result<drm_orr_query_way> way(std::uint64_t peer_uid);
+    // To the card of another machine with this number. Here, and with drivers before 1.11: there is none.
+    virtual Result<drm_orr_query_way> way_to_node(std::uint32_t node);
 
     // Once, before bind() and create_queue().
     virtual Status create_vm(Quota quota) = 0;

@@ -84,7 +84,7 @@ TEST_F(GroupFolders, LeadersMeetAndAllFilesGo) {
             if (rank == 0 || rank == 2) {
                 // The link comes up while they look.
                 int looks = 0;
-                const auto joints = own->plan({0, 2}, [&]() -> Result<std::vector<GroupLink>> {
+                const auto joints = own->plan({0, 2}, {}, [&](const auto&) -> Result<std::vector<GroupLink>> {
                     if (rank == 2) return std::vector{link(20, 12), link(21, 11)};
                     return ++looks < 3 ? std::vector{link(11, 99)} : std::vector{link(11, 99), link(12, 20)};
                 });
@@ -166,7 +166,7 @@ TEST_F(GroupFolders, WhoGivesUpEndsTheOthersWaits) {
         const auto own = member(rank, 3, rank);
         ASSERT_TRUE(own->introduce());
         if (rank == 2) return own->give_up(Error{orrErrorOutOfMemory, "no room"});
-        const auto joints = own->plan({0, 1, 2}, [&]() -> Result<std::vector<GroupLink>> {
+        const auto joints = own->plan({0, 1, 2}, {}, [&](const auto&) -> Result<std::vector<GroupLink>> {
             return std::vector{
                 link(10 + static_cast<std::uint64_t>(rank), 11 - static_cast<std::uint64_t>(rank))};
         });
@@ -192,11 +192,50 @@ TEST_F(GroupFolders, MachinesThatNoLinkJoinsAreNamed) {
     each(2, [&](int rank) {
         const auto own = member(rank, 2, rank, kShortNs * (rank == 0 ? 5 : 600));
         ASSERT_TRUE(own->introduce());
-        const auto joints = own->plan({0, 1}, []() -> Result<std::vector<GroupLink>> { return {}; });
+        const auto joints =
+            own->plan({0, 1}, {}, [](const auto&) -> Result<std::vector<GroupLink>> { return {}; });
         ASSERT_FALSE(joints);
         EXPECT_EQ(joints.error().code, orrErrorPeerAccess);
         EXPECT_THAT(joints.error().text, HasSubstr("no link that is up joins a card of rank 1's machine"));
         own->give_up(joints.error());
+    });
+}
+
+TEST(GroupMachines, AreJoinedOverSwitchesWhereNoLinkIs) {
+    constexpr std::uint32_t kBehind = GroupLink::kBehindSwitch;
+    const auto star = plan_machines({0, 4, 6}, {{{1, 4, 0, kBehind}, {1, 6, 0, kBehind}, {2, 4, 3, 5}},
+                                                {{4, 1, 2, kBehind}, {4, 2, 5, 3}},
+                                                {{6, 1, 7, kBehind}, {6, 4, 7, kBehind}}});
+    ASSERT_TRUE(star);
+    ASSERT_EQ(star->size(), 2u);
+    // Rather by the link.
+    EXPECT_EQ((*star)[0].link, (GroupLink{2, 4, 3, 5}));
+    // Each says its own port.
+    EXPECT_EQ((*star)[1].above, 0);
+    EXPECT_EQ((*star)[1].link, (GroupLink{1, 6, 0, 7}));
+    EXPECT_FALSE(plan_machines({0, 1}, {{{1, 2, 0, kBehind}}, {{2, 1, 0, 0}}}));
+}
+
+// What a leader says of its cards the others ask their drivers about.
+TEST_F(GroupFolders, LeadersKnowEachOthersCards) {
+    each(2, [&](int rank) {
+        const auto own = member(rank, 2, rank);
+        ASSERT_TRUE(own->introduce());
+        const auto at = static_cast<std::uint64_t>(rank);
+        const auto joints =
+            own->plan({0, 1}, {{.uid = 10 + at, .node = 1 + 511 * static_cast<std::uint32_t>(rank)}},
+                      [&](const std::vector<GroupCard>& others) -> Result<std::vector<GroupLink>> {
+                          std::vector<GroupLink> links;
+                          for (const GroupCard& other : others)
+                              if (other.node == (rank == 0 ? 512 : 1))
+                                  links.push_back({10 + at, other.uid, 3 + static_cast<std::uint32_t>(rank),
+                                                   GroupLink::kBehindSwitch});
+                          return links;
+                      });
+        ASSERT_TRUE(joints) << joints.error().text;
+        ASSERT_EQ(joints->size(), 1u);
+        EXPECT_EQ(joints->front().link, (GroupLink{10, 11, 3, 4}));
+        own->all_in();
     });
 }
 

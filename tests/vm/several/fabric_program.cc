@@ -1,5 +1,7 @@
 // kmod_fabric, in two VMs with a card each that are joined: VM 0 makes a handle for memory of its card, VM 1
 // writes there. They tell each other by files in /share what has been done. VM 1 ends in the middle of it.
+// kmod_fabric losses: fault plans lose messages of VM 1's, and nothing is carried out behind one that is
+// lost.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "tests/vm/kmod/place.h"
@@ -288,9 +291,67 @@ int write_there() {
     return 1;
 }
 
+// In each but the last round a message is lost: it, and all that follows, has no effect.
+constexpr int kRounds = 3;
+constexpr std::uint64_t kSteps = 2000, kData = 4096;
+
+int own_with_losses() {
+    for (int round = 0; round < kRounds; ++round) {
+        Place place(0);
+        place.make_memory(2 * kData);
+        give(fmt::format("round-{}", round), make_handle(place, ORR_FABRIC_SEMAPHORE));
+        if (round + 1 < kRounds) place.queue->submit(wait_for(kVa, kSteps));
+        const std::uint64_t steps = std::stoull(get(fmt::format("failed-{}", round)));
+        const auto signalled = [&] { return place.memory.words()[0]; };
+        if (round + 1 == kRounds) {
+            check(comes_true([&] { return signalled() == steps; }), "after that all comes");
+            continue;
+        }
+        // Its importers are gone with the session.
+        const drm_orr_queue_wait out = place.outcome();
+        check(
+            out.error == ORR_QERR_POISON && ORR_FAILURE_CODE(out.error_detail) == ORR_QERR_PEER_LOST,
+            fmt::format("who waits is told that something was lost ({}, {:x})", out.error, out.error_detail));
+        const std::uint64_t written = place.memory.words()[kData / 8];
+        check(steps < kSteps && signalled() > 0 && signalled() < steps,
+              fmt::format("lost at {} of {} steps", signalled() + 1, steps));
+        check(written == signalled() || written == signalled() + 1,
+              fmt::format("nothing was carried out behind it: {} was written", written));
+    }
+    fmt::print("owner: passed\n");
+    return 0;
+}
+
+int write_with_losses() {
+    for (int round = 0; round < kRounds; ++round) {
+        const bool last = round + 1 == kRounds;
+        Place place(0);
+        place.make_memory(kData);
+        std::uint32_t handle = 0;
+        take(place, to_import(get(fmt::format("round-{}", round))), handle);
+        std::uint64_t step = 0;
+        drm_orr_queue_wait out{};
+        while (out.error == 0 && step < (last ? 50 : kSteps)) {
+            ++step;
+            std::ignore = place.queue->run(
+                std::vector{fill(kVa, kData, step), copy(kVa, kThere + kData, kData), signal(kThere, step)},
+                out);
+        }
+        check((out.error == 0) == last,
+              fmt::format("round {} ends at step {} with {}", round, step, out.error));
+        put(fmt::format("failed-{}", round), std::to_string(step));
+        if (last)
+            std::this_thread::sleep_for(std::chrono::seconds(1));  // it has not let go before all has come
+    }
+    return 0;
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
     const char* vm = std::getenv("ORR_VM");
-    return vm != nullptr && *vm == '1' ? write_there() : own();
+    const bool writes = vm != nullptr && *vm == '1';
+    if (argc > 1 && std::string_view(argv[1]) == "losses")
+        return writes ? write_with_losses() : own_with_losses();
+    return writes ? write_there() : own();
 }

@@ -264,6 +264,21 @@ void vm_stops(const Member& me, int who) {
     me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 5000000000 ns");
 }
 
+// All live, and each side names the other's leader.
+void switch_ends(const Member& me) {
+    const int half = kRanks / 2;
+    // Who is not in a call hears of it, too.
+    if (kRank == half) me.say("waits");
+    orrGroupCause cause = ORR_INIT(orrGroupCause);
+    for (int tries = 0; kRank == half && cause.code == orrSuccess; ++tries) {
+        check(tries < 3000, "no cause in a minute");
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        MUST(orrGroupGetCause(&cause, me.group));
+    }
+    const orrError_t got = orrGroupBarrier(me.group, kLongNs);
+    me.expect(got, orrErrorPeerAccess, kRank < half ? half : 0, "its machine is not reached any more");
+}
+
 void run(Member& me) {
     const int last = kRanks - 1, half = kRanks / 2;
     const auto on_host = [&] { return orrGroupBarrier(me.group, kLongNs); };
@@ -294,6 +309,7 @@ void run(Member& me) {
     if (name == "vm-ends-host") return vm_ends(me, half, false);
     if (name == "vm-ends-stream") return vm_ends(me, half, true);
     if (name == "vm-stops") return vm_stops(me, half);
+    if (name == "switch-ends") return switch_ends(me);
     fail("there is no scenario " + name);
 }
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # groups.sh ORRERY_RUN LOGS OPTIONS... -- SCENARIO...: members of groups on several machines, with these options of
-# orrery-run. All members that live are told the same cause. In a scenario vm-* QEMU of a VM is killed, or stopped.
+# orrery-run. All members that live are told the same cause. In a scenario vm-* QEMU of a VM is killed, or stopped, and
+# in switch-ends their switch.
 set -uo pipefail
 run=$1 logs=$2
 shift 2
@@ -38,13 +39,22 @@ if [[ $1 == vm-* ]]; then
     fi
     kill -KILL "$qemu"
 fi
+if [ "$1" = switch-ends ]; then
+    until [ -e "$logs/share/$1-waits" ]; do
+        kill -0 $running 2>/dev/null || fail "it ended before the switch was to end"
+        sleep 0.1
+    done
+    switch=$(sed -n '/"switches"/,$ s/.*"pid": \([0-9]*\).*/\1/p' "$logs/run/vm0/run.json")
+    [ -n "$switch" ] || fail "no switch"
+    kill -KILL "$switch"
+fi
 wait $running
 status=$?
 [ $status = $wanted ] || fail "status $status"
 for scenario in "$@"; do
     grep -qE "^[0-9]+: $scenario: " "$logs/out" || fail "nobody says what became of $scenario"
     # From whichever rank, but for who joins wrongly.
-    [[ $scenario == join-members ]] && continue
+    [[ $scenario == join-members || $scenario == switch-ends ]] && continue
     # Those on both sides of a VM that was between them say by which link they have seen it.
     [ "$(sed -n "s/^[0-9]*: $scenario: //p" "$logs/out" | sed 's/: its card, node.*//' | sort -u | wc -l)" = 1 ] ||
         fail "$scenario: several causes"

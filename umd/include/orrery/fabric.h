@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Memory and semaphores between machines (VMs) whose cards are joined by a link: a stream of one writes to
- * memory of the other and signals a semaphore there, with no host in between.
+ * Memory and semaphores between machines (VMs) whose cards are joined by a link, or by switches: a stream of
+ * one writes to memory of the other and signals a semaphore there, with no host in between.
  *
  * The process that has something makes a *handle* of it, which its program sends by any means: plain bytes,
  * good for as long as they are not revoked. Whoever has them may write there, so they are to be given to
@@ -37,12 +37,13 @@ typedef struct orrFabricHandle {
  */
 ORR_API orrError_t orrFabricExportMemory(orrFabricHandle* handle, void* ptr, unsigned flags);
 /**
- * *ptr is where streams of the current device, which a link joins to the owner, copy to and fill *bytes bytes
- * of it, whole pages; nobody else reaches it, and nobody reads it. orrFree lets go of it. flags: 0.
+ * *ptr is where streams of the current device, which a link or switches join to the owner, copy to and fill
+ * *bytes bytes of it, whole pages; nobody else reaches it, and nobody reads it. orrFree lets go of it. flags:
+ * 0.
  *
  * Of what is said to be a handle: orrErrorInvalidValue, it is none, or of something else, or of this machine;
  * orrErrorInvalidHandle, its owner does not know it (any more), which he is told of;
- * orrErrorPeerAccess, no link leads there, or it went (several links, with cards between, do not);
+ * orrErrorPeerAccess, nothing leads there, or it went (links with cards between do not);
  * orrErrorTimeout, the driver there does not answer, or memory that was freed there and is lent again is
  * still being taken away from who had it here; orrErrorOutOfMemory, it has no grants left, or the handle is
  * imported 64 times already.
