@@ -22,6 +22,16 @@ constexpr std::size_t kMostOwing = 16'384;
 // A core looks whether its group is to be saved once in this time.
 constexpr std::uint64_t kQuantaPerSecond = 500'000;
 
+// Of most quanta of small kernels.
+bool is_zero(const WorkCounts& counts) {
+    std::uint64_t any = counts.active | counts.lanes;
+    for (const std::uint64_t each : counts.instructions)
+        any |= each;
+    for (const std::uint64_t each : counts.flops)
+        any |= each;
+    return any == 0;
+}
+
 VectorConfig in_range(VectorConfig config) {
     config.cores = std::clamp(config.cores, 1u, kMaxCores);
     config.ports = std::clamp(config.ports, 1u, kMaxPorts);
@@ -411,11 +421,13 @@ bool VectorUnit::Impl::was_in_order(const orr_desc_kernel& desc) {
 }
 
 void VectorUnit::Impl::count_work(const Quantum& did) {
-    context.counters.add(ORR_CTR_VECTOR_BARRIERS, did.barriers);
-    context.counters.add(ORR_CTR_VECTOR_TLB_LOOKUPS, did.accesses.lookups);
-    context.counters.add(ORR_CTR_VECTOR_TLB_MISSES, did.accesses.missed);
-    context.counters.add(ORR_CTR_VECTOR_TLB_WALKED, did.accesses.walked);
-    if (did.counts == WorkCounts{}) return;
+    if (did.barriers != 0) context.counters.add(ORR_CTR_VECTOR_BARRIERS, did.barriers);
+    if (did.accesses.lookups != 0) {
+        context.counters.add(ORR_CTR_VECTOR_TLB_LOOKUPS, did.accesses.lookups);
+        context.counters.add(ORR_CTR_VECTOR_TLB_MISSES, did.accesses.missed);
+        context.counters.add(ORR_CTR_VECTOR_TLB_WALKED, did.accesses.walked);
+    }
+    if (is_zero(did.counts)) return;
     for (std::uint32_t i = 0; i < kVectorClasses; ++i)
         context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_SIMD_INT + i),
                              did.counts.instructions[i]);
