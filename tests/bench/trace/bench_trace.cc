@@ -2,6 +2,8 @@
 //   bench_trace SECONDS-OF-MODEL-TIME
 // Slowdown: the same work on cards that record and on cards that do not, in turns, as the ratios.
 // Stepping: from random positions of a recording of firmware that never sleeps, and of the real firmware.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/api/flight.h"
 #include "tests/unit/trace/recordings.h"
 #include "tools/bench/measured.h"
 #include "tools/bench/thread_clock.h"
@@ -39,6 +42,19 @@ Took took(Work&& work) {
     return {thread, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
+// A file to record to, the memory of a flight recorder, or nothing.
+struct Recording {
+    std::filesystem::path file;
+    bool flight = false;
+    CardConfig& of(CardConfig& config) const {
+        if (flight)
+            config.flight_segment = flight_segment(64);
+        else
+            config.record = file;
+        return config;
+    }
+};
+
 std::vector<std::uint8_t> program() {
     std::ifstream in(ORRERY_BENCH_PROGRAM, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -47,10 +63,9 @@ std::vector<std::uint8_t> program() {
 // A card with the firmware that never sleeps.
 class BusyCard {
   public:
-    explicit BusyCard(const std::filesystem::path& record) {
+    explicit BusyCard(const Recording& recording) {
         CardConfig config = CardRig::config();
-        config.record = record;
-        card_ = *Card::create(std::move(config));
+        card_ = *Card::create(std::move(recording.of(config)));
         std::ranges::copy(program(), card_->core().sram().begin());
         card_->start_core_for_test(ORR_SRAM_BASE);
     }
@@ -65,6 +80,10 @@ class BusyCard {
             }
         });
     }
+    std::filesystem::path recording() {
+        card_->store_recording();
+        return card_->recording();
+    }
     std::uint64_t instructions() { return card_->counters().get(ORR_CTR_CORE_INSTRUCTIONS); }
 
   private:
@@ -74,7 +93,7 @@ class BusyCard {
 // A card with the real firmware and packets that cost the core most and the engines nothing.
 class FirmwareCard {
   public:
-    explicit FirmwareCard(const std::filesystem::path& record) : fw_(config(record)) {
+    explicit FirmwareCard(const Recording& recording) : fw_(config(recording)) {
         fw_.boot();
         for (std::uint32_t asid = 1; asid <= kQueues; ++asid)
             fw_.make_queue(asid);
@@ -97,10 +116,9 @@ class FirmwareCard {
 
   private:
     static constexpr std::uint32_t kQueues = 4;
-    static CardConfig config(const std::filesystem::path& record) {
+    static CardConfig config(const Recording& recording) {
         CardConfig config = FirmwareRig::config();
-        config.record = record;
-        return config;
+        return recording.of(config);
     }
     FirmwareRig fw_;
 };
@@ -109,25 +127,32 @@ constexpr int kPairs = 20;
 constexpr int kTurns = 6;
 template <class CardType, class Amount>
 void slowdown(bench::Measured& measured, const char* name, Amount amount) {
-    std::vector<double> ratios, real_ratios;
+    std::vector<double> ratios, real_ratios, flights, to_file;
     // Where memory happens to lie changes the speed of a card for its life, by more than recording does:
     // several pairs, made in both orders.
     for (int pair = 0; pair < kPairs; ++pair) {
         const TemporaryFile file;
-        std::unique_ptr<CardType> plain, recorded;
-        if (pair % 2 == 0) plain = std::make_unique<CardType>(std::filesystem::path());
-        recorded = std::make_unique<CardType>(file.path());
-        if (pair % 2 != 0) plain = std::make_unique<CardType>(std::filesystem::path());
+        std::unique_ptr<CardType> plain, recorded, flight;
+        if (pair % 2 == 0) plain = std::make_unique<CardType>(Recording{});
+        recorded = std::make_unique<CardType>(Recording{file.path(), false});
+        flight = std::make_unique<CardType>(Recording{{}, true});
+        if (pair % 2 != 0) plain = std::make_unique<CardType>(Recording{});
         for (int turn = 0; turn <= kTurns; ++turn) {
             const Took without = plain->run(amount);
             const Took with = recorded->run(amount);
+            const Took in_flight = flight->run(amount);
             if (turn == 0) continue;
             ratios.push_back(with.thread / without.thread);
             real_ratios.push_back(with.real / without.real);
+            flights.push_back(in_flight.thread / without.thread);
+            to_file.push_back(in_flight.thread / with.thread);
         }
     }
-    measured.add({name, {}, std::move(ratios), {}});
-    measured.add({fmt::format("{}, real time", name), {}, std::move(real_ratios), {}});
+    measured.add({fmt::format("recording, {}", name), {}, std::move(ratios), {}});
+    measured.add({fmt::format("recording, {}, real time", name), {}, std::move(real_ratios), {}});
+    measured.add({fmt::format("flight recorder, {}", name), {}, std::move(flights), {}});
+    measured.add(
+        {fmt::format("flight recorder, {}, of recording to a file", name), {}, std::move(to_file), {}});
 }
 
 // of: seconds of model time, for the figures that say it.
@@ -155,18 +180,32 @@ void step_back(bench::Measured& measured, const char* name, const char* opening,
     measured.add({name, of, std::move(ms), {}});
 }
 
+// What a full one takes, and how much of such a core that is.
+void say_flight_memory(std::uint64_t seconds) {
+    BusyCard card(Recording{{}, true});
+    card.run(static_cast<ModelTime>(seconds) * 1'000'000'000'000);
+    struct stat status{};
+    const auto reader = TraceReader::open(card.recording());
+    if (::stat(card.recording().c_str(), &status) != 0 || !reader)
+        throw std::runtime_error("a flight recorder does not open");
+    fmt::print(stderr, "flight recorder, busy core: {:.1f} MiB of memory, the last {:.3f} s of model time\n",
+               static_cast<double>(status.st_blocks) * 512 / (1 << 20),
+               static_cast<double>(reader->last_ps() - reader->info().start_ps) / 1e12);
+}
+
 bench::Measured run(std::uint64_t seconds) {
     bench::Measured measured;
-    slowdown<BusyCard, ModelTime>(measured, "recording, busy core", 20'000'000'000);
-    slowdown<FirmwareCard, unsigned>(measured, "recording, firmware", 60);
+    slowdown<BusyCard, ModelTime>(measured, "busy core", 20'000'000'000);
+    slowdown<FirmwareCard, unsigned>(measured, "firmware", 60);
+    say_flight_memory(seconds);
     {
         const TemporaryFile file;
-        BusyCard(file.path()).run(static_cast<ModelTime>(seconds) * 1'000'000'000'000);
+        BusyCard(Recording{file.path(), false}).run(static_cast<ModelTime>(seconds) * 1'000'000'000'000);
         step_back(measured, "step back, busy core", "opening, busy core", seconds, file.path());
     }
     {
         const TemporaryFile file;
-        FirmwareCard(file.path()).run(2000);
+        FirmwareCard(Recording{file.path(), false}).run(2000);
         step_back(measured, "step back, firmware", nullptr, {}, file.path());
     }
     return measured;
