@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "tests/vm/orrery_vm/fixture.h"
+#include "tools/bundle/bundle.h"
 
 namespace orrery::vm {
 namespace {
@@ -260,6 +261,48 @@ TEST_F(OrreryVm, ACardThatIsKilledIsAFailureThatSaysSo) {
     EXPECT_THAT(outcome.err, HasSubstr("card1.log"));
     EXPECT_TRUE(ends(qemu));
     EXPECT_TRUE(ends(other));
+    const auto report = bundle::read(started.logs / "report.tar");
+    ASSERT_TRUE(report) << report.error().text;
+    const auto& cards = report->manifest.at("cards");
+    EXPECT_FALSE(cards[0].contains("died")) << "it was told to end";
+    EXPECT_THAT(cards[1].at("died").get<std::string>(), HasSubstr("was killed by signal 9"));
+    EXPECT_EQ(report->manifest.at("ended").at("how"), "card");
+    EXPECT_EQ(report->files.count("card0.otrace"), 1U);
+    EXPECT_EQ(report->files.count("card1.otrace"), 1U) << "its memory outlives it";
+}
+
+TEST_F(OrreryVm, AReportIsMadeAtOnceAndAtTheEnd) {
+    const fs::path file = home_ / "bundle", more = home_ / "a.prof", odd = home_ / "odd name";
+    std::ofstream(more) << "a profile";
+    std::ofstream(odd) << "another";
+    auto started = start({"--cards", "1", "--no-module", "--report", file.string(), "--report-file",
+                          more.string(), "--report-file", odd.string(), "--report-file",
+                          (home_ / "none").string(), "--", "sh", "-c", "echo here; sleep 1000"},
+                         "report");
+    wait_for_output(started, "here");
+    started.process.signal(SIGUSR1);
+    for (int i = 0; i < kLimit / 10 && !fs::exists(file); ++i)
+        ::usleep(10000);
+    auto report = bundle::read(file);
+    ASSERT_TRUE(report) << report.error().text;
+    EXPECT_EQ(report->manifest.at("ended").at("how"), "it has not");
+    EXPECT_FALSE(report->manifest.at("cards")[0].contains("died"));
+    EXPECT_EQ(report->files.at("a.prof"), "a profile");
+    EXPECT_EQ(report->files.at("file1"), "another");
+    EXPECT_THAT(report->manifest.at("missing")[0].get<std::string>(), HasSubstr("none"));
+    EXPECT_EQ(report->files.count("card0.otrace"), 1U);
+    EXPECT_FALSE(started.process.wait(0)) << "the run goes on";
+    started.process.signal(SIGTERM);
+    EXPECT_EQ(finish(started).status, 128 + SIGTERM);
+    report = bundle::read(file);
+    ASSERT_TRUE(report) << report.error().text;
+    EXPECT_EQ(report->manifest.at("ended").at("how"), "signal");
+}
+
+TEST_F(OrreryVm, ACommandThatFailsHasAReportOnlyIfOneIsWanted) {
+    const auto outcome = command({"false"});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_FALSE(fs::exists(outcome.logs / "report.tar"));
 }
 
 TEST_F(OrreryVm, AnInterruptTakesTheCardsToo) {
