@@ -207,6 +207,7 @@ void LinkPort::Impl::on_room(ModelTime) {
     for (unsigned lane = 0; lane < waiting_.size() && up(); ++lane) {
         if (!congested(lane) || !transmitter_.room_news(lane)) continue;
         if (in_step_) transmitter_.take_credits(lane);
+        transmitter_.forget_news(lane);
         transmitter_.flush(lane);
         check_transmitter();
         if (up() && flush_answers(lane)) call_next(lane);
@@ -363,6 +364,8 @@ void LinkPort::Impl::keep_time() {
 
 void LinkPort::Impl::wait_for_room(unsigned lane, Event& event) {
     if (!up()) return events_.schedule(event, events_.now());
+    // The first one has just looked.
+    if (!congested(lane)) transmitter_.forget_news(lane);
     Waiting& waiting = waiting_[lane];
     // Who was called and has not got enough is first again.
     if (std::exchange(waiting.came, nullptr) == &event && !waiting.called)

@@ -121,6 +121,7 @@ class Transmitter {
     void want_credit_in_step();
     // Then: takes over those that count by now; when the next one does, kNever: there is none.
     void take_credits(unsigned lane) { lanes_.at(lane).refresh(); }
+    void forget_news(unsigned lane) { lanes_.at(lane).forget_news(); }
     ModelTime next_credit(unsigned lane) const { return lanes_.at(lane).next_credit(); }
     // Stores that wait for room, or a signal that got none. flush(): sends what has room now.
     bool has_pending(unsigned lane) const { return lanes_.at(lane).waits(); }

@@ -47,22 +47,29 @@ bool Writer::refresh() {
     if (clock_ == nullptr) {
         const std::uint64_t payload = load_acquire(channel_->payload_consumed);
         if (!is_sound(consumed, payload)) return false;
+        news_ |= consumed_ != consumed || payload_consumed_ != payload;
         consumed_ = consumed;
         payload_consumed_ = payload;
         return true;
     }
     if (!is_sound(consumed, payload_consumed_)) return false;
-    while (consumed_ != consumed && next_credit() <= clock_->system_now()) {
+    while (consumed_ != consumed && given_at() <= clock_->system_now()) {
         // As this card wrote it there, if the peer left it alone.
         const std::uint64_t payload = load_relaxed(channel_->ring[consumed_ % kRingEntries].payload_end);
         if (!is_sound(consumed, payload)) return false;
         ++consumed_;
         payload_consumed_ = payload;
+        news_ = true;
     }
     return true;
 }
 
 ModelTime Writer::next_credit() const {
+    if (news_) return 0;
+    return given_at();
+}
+
+ModelTime Writer::given_at() const {
     if (load_acquire(channel_->consumed) == consumed_) return kNever;
     return later(load_relaxed(channel_->taken_ps[consumed_ % kRingEntries]), latency_);
 }
@@ -76,7 +83,7 @@ bool Writer::all_taken() const {
 }
 
 bool Writer::room_news() const {
-    return load_relaxed(channel_->consumed) != consumed_ ||
+    return news_ || load_relaxed(channel_->consumed) != consumed_ ||
            load_relaxed(channel_->payload_consumed) != payload_consumed_;
 }
 

@@ -36,8 +36,10 @@ class Writer {
     // The peer has taken all that was sent.
     bool all_taken() const;
     std::uint64_t taken() const { return load_relaxed(channel_->consumed); }
-    // The peer has given back credits that nobody has looked at.
+    // The peer has given back credits that nobody has looked at, or of which those who wait have not heard:
+    // who sends beside them takes them over, too.
     bool room_news() const;
+    void forget_news() { news_ = false; }
     // Takes over the peer's credits. False, and the channel is broken, if they make no sense.
     bool refresh();
     // Of one that keeps step: when the next of these counts; kNever: the peer has given none.
@@ -66,6 +68,7 @@ class Writer {
   private:
     bool is_sound(std::uint64_t consumed, std::uint64_t payload);
     bool has_room(std::uint64_t bytes) const;
+    ModelTime given_at() const;  // when the first credit that is not taken over counts
 
     Channel* channel_ = nullptr;
     bool frames_ = false;
@@ -77,6 +80,7 @@ class Writer {
     std::uint64_t payload_consumed_ = 0;
     std::deque<Pending> pending_;
     bool refused_ = false;  // a signal, and there has been no room since
+    bool news_ = false;     // credits were taken over since forget_news()
     std::optional<std::string> broken_;
 };
 
