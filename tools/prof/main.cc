@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/prof/compare.h"
 #include "tools/prof/explain.h"
 #include "tools/prof/model.h"
 #include "tools/prof/record.h"
@@ -30,6 +31,7 @@ constexpr const char* kHelp =
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof explain FILE [--json]\n"
+    "       orrery-prof compare A B | -a FILE... -b FILE... [--top N] [--json]\n"
     "       orrery-prof export FILE --sqlite OUTPUT | --csv FOLDER\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "       orrery-prof html FILE -o OUTPUT\n"
@@ -125,15 +127,21 @@ int run_stat(const Words& words) {
     return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
+text::Result<std::uint64_t> rows(const std::string& word) {
+    const auto number = text::parse_number(word);
+    if (!number || *number < 1 || *number > 1'000'000)
+        return text::fail("--top {}: give 1 to 1000000 rows", word);
+    return number;
+}
+
 int run_report(const Words& words) {
     std::string file;
     std::uint64_t top = 10;
     bool json = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
         if (words[i] == "--top" && i + 1 < words.size()) {
-            const auto number = text::parse_number(words[++i]);
-            if (!number || *number < 1 || *number > 1'000'000)
-                return mistake(fmt::format("--top {}: give 1 to 1000000 rows", words[i]));
+            const auto number = rows(words[++i]);
+            if (!number) return mistake(number.error().text);
             top = *number;
         } else if (words[i] == "--json") {
             json = true;
@@ -157,6 +165,48 @@ int run_explain(const Words& words) {
     const auto model = read_model(words[0]);
     if (!model) return problem(model.error().text);
     fmt::print("{}", json ? explain_json(*model) : explain_text(*model));
+    return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+// False: one cannot be read, which was said.
+bool read_side(const Words& files, std::vector<Model>& side) {
+    for (const std::string& file : files) {
+        auto model = read_model(file);
+        if (!model) return problem(model.error().text) == 0;
+        side.push_back(*std::move(model));
+    }
+    return true;
+}
+
+int run_compare(const Words& words) {
+    Words plain_files, sides[2];
+    Words* to = &plain_files;
+    std::uint64_t top = 10;
+    bool json = false;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == "-a" || words[i] == "-b") {
+            to = &sides[words[i] == "-b" ? 1 : 0];
+        } else if (words[i] == "--top" && i + 1 < words.size()) {
+            const auto number = rows(words[++i]);
+            if (!number) return mistake(number.error().text);
+            top = *number;
+        } else if (words[i] == "--json") {
+            json = true;
+        } else if (words[i].starts_with("-")) {
+            return mistake(fmt::format("compare does not know {}", words[i]));
+        } else {
+            to->push_back(words[i]);
+        }
+    }
+    if (plain_files.size() == 2 && sides[0].empty() && sides[1].empty()) {
+        sides[0] = {plain_files[0]};
+        sides[1] = {plain_files[1]};
+    } else if (!plain_files.empty() || sides[0].empty() || sides[1].empty()) {
+        return mistake("compare wants two profiles, or -a and -b with some behind each");
+    }
+    std::vector<Model> a, b;
+    if (!read_side(sides[0], a) || !read_side(sides[1], b)) return 1;
+    fmt::print("{}", json ? compare_json(a, b) : compare_text(a, b, top));
     return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
@@ -218,6 +268,7 @@ int main(int argc, char** argv) {
     if (words[0] == "stat") return run_stat(rest);
     if (words[0] == "report") return run_report(rest);
     if (words[0] == "explain") return run_explain(rest);
+    if (words[0] == "compare") return run_compare(rest);
     if (words[0] == "export") return run_export(rest);
     if (words[0] == "trace") return run_trace(rest);
     if (words[0] == "html") return run_html(rest);

@@ -74,8 +74,14 @@ Copies copies_of(const DeviceSums& sums, std::initializer_list<Direction> direct
     return all;
 }
 std::string say(const Copies& copies) {
+    if (copies.bytes == 0)
+        return fmt::format("{} copies, whose bytes are not known", text::grouped(copies.count));
     return fmt::format("{} copies of {} each, at {:.3g} GB/s", text::grouped(copies.count),
                        bytes_text(copies.mean_bytes()), copies.gb_per_s());
+}
+std::string of_rate(const Copies& copies) {
+    return copies.bound ? fmt::format("{} of that rate", percent(copies.of_bound()))
+                        : std::string("rate not known");
 }
 
 std::optional<Said> compute(const Facts& facts) {
@@ -214,7 +220,7 @@ std::optional<Said> copies(const Facts& facts) {
     said.evidence =
         say(host) + fmt::format("; in {} of the time they ran and no kernel did", percent(said.share));
     said.bound = known(host.bound, "GB/s of PCIe, one direction");
-    said.gap = fmt::format("{} of that rate", percent(host.of_bound()));
+    said.gap = of_rate(host);
     if (facts.device.share(facts.device.vector_ps()) < 0.05) {
         said.title = "PCIe bandwidth";
         said.at_bound = host.of_bound() >= kNearBound;
@@ -234,7 +240,7 @@ std::optional<Said> link(const Facts& facts) {
         copies_of(facts.device, {Direction::kFromPeer, Direction::kToPeer, Direction::kOther});
     if (peers.count > 0) {
         said.evidence = say(peers) + " from or to other cards";
-        said.gap = fmt::format("{} of that rate", percent(peers.of_bound()));
+        said.gap = of_rate(peers);
         said.at_bound = facts.shares.link == 0 && peers.of_bound() >= kNearBound;
     }
     if (facts.shares.link > 0) {

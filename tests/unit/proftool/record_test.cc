@@ -92,6 +92,10 @@ TEST_F(Record, HasEachCallOfAProgram) {
     EXPECT_THAT(output_, HasSubstr("and 1 more"));
     EXPECT_EQ(run("report --json x"), 0);
     EXPECT_EQ(run("explain x"), 0);
+    EXPECT_EQ(run("compare x x"), 0);
+    EXPECT_THAT(output_, HasSubstr("equal"));
+    EXPECT_EQ(run("compare --json -a x x -b x"), 0);
+    EXPECT_EQ(run("compare x nowhere"), 1);
     EXPECT_EQ(run("explain x --json"), 0);
     EXPECT_EQ(run("export x --sqlite x.db"), 0) << output_;
     EXPECT_EQ(run("export x --csv x.csv"), 0) << output_;

@@ -30,6 +30,11 @@ orrery-prof export /tmp/sample.prof --csv /tmp/tables
 grep -Eq '^[0-9]+,0,0,[0-9]+,[0-9]+,saxpy,kernel,done,' /tmp/tables/work.csv
 orrery-prof export /tmp/sample.prof --sqlite /tmp/sample.db
 head -c 15 /tmp/sample.db | grep -q 'SQLite format 3'
+# Of a second run kernels take exactly the same model time.
+orrery-prof record -o /tmp/again.prof -- vector_basics --quick
+orrery-prof compare /tmp/sample.prof /tmp/again.prof > /tmp/changes
+cat /tmp/changes
+[ "$(grep -Ec '^  (saxpy|scan_parts|transpose|softmax|layer_norm) +1 +1 .* exactly equal$' /tmp/changes)" = 5 ]
 orrery-prof trace /tmp/sample.prof -o /tmp/trace.json
 [ "$(grep -o '"name":"orrLaunchKernel"' /tmp/trace.json | wc -l)" = 9 ]
 [ "$(grep -o '"ph":"f"' /tmp/trace.json | wc -l)" -ge 9 ]
