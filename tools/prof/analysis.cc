@@ -344,6 +344,24 @@ void CounterSums::add(const Work& work) {
     link_bytes += counters.link_read + counters.link_written;
 }
 
+void CounterSums::add(const CounterSums& others) {
+    runs += others.runs;
+    used_ps += others.used_ps;
+    busy_ps += others.busy_ps;
+    latency_ps += others.latency_ps;
+    bandwidth_ps += others.bandwidth_ps;
+    link_ps += others.link_ps;
+    launch_ps += others.launch_ps;
+    queued_ps += others.queued_ps;
+    instructions += others.instructions;
+    simd += others.simd;
+    lanes += others.lanes;
+    lanes_active += others.lanes_active;
+    vram_bytes += others.vram_bytes;
+    host_bytes += others.host_bytes;
+    link_bytes += others.link_bytes;
+}
+
 double KernelSums::core_use(std::uint32_t cores) const {
     if (cores == 0 || totals.total_ps == 0) return 0;
     return static_cast<double>(used_ps) / (static_cast<double>(totals.total_ps) * cores);

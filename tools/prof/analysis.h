@@ -55,6 +55,7 @@ struct CounterSums {
     std::uint64_t instructions = 0, simd = 0, lanes = 0, lanes_active = 0;
     std::uint64_t vram_bytes = 0, host_bytes = 0, link_bytes = 0;
     void add(const Work& work);  // that was counted
+    void add(const CounterSums& others);
     double share(std::uint64_t ps) const {
         return busy_ps == 0 ? 0 : static_cast<double>(ps) / static_cast<double>(busy_ps);
     }

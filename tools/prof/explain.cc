@@ -19,12 +19,8 @@ void look(const Activity& activity, const Sums& sums, const DeviceSums& device,
           std::vector<Finding>& findings) {
     const Shares shares = shares_of(device);
     Facts facts{activity, sums, device, shares, {}, {}};
-    for (const Work& one : activity.work) {
-        if (one.counters != nullptr && one.record->device == device.device->number &&
-            one.operation() == Operation::kKernel)
-            facts.counters.add(one);
-    }
     for (const KernelSums& kernel : device.kernels) {
+        facts.counters.add(kernel.counters);
         facts.roofline.runs += kernel.roofline.runs;
         facts.roofline.ps += kernel.roofline.ps;
         facts.roofline.flops += kernel.roofline.flops;

@@ -420,13 +420,7 @@ Shares shares_of(const DeviceSums& sums) {
     CounterSums counters;
     for (const KernelSums& kernel : sums.kernels) {
         runs += kernel.totals.count;
-        const CounterSums& own = kernel.counters;
-        counters.busy_ps += own.busy_ps;
-        counters.latency_ps += own.latency_ps;
-        counters.bandwidth_ps += own.bandwidth_ps;
-        counters.link_ps += own.link_ps;
-        counters.launch_ps += own.launch_ps;
-        counters.used_ps += own.used_ps;
+        counters.add(kernel.counters);
     }
     // While a kernel ran: its cores, the time to its first group, and cores without work.
     const double used = cores == 0 ? vector
