@@ -218,6 +218,7 @@ TEST(GroupMachines, AreJoinedOverSwitchesWhereNoLinkIs) {
 
 // What a leader says of its cards the others ask their drivers about.
 TEST_F(GroupFolders, LeadersKnowEachOthersCards) {
+    std::latch both_have_it(2);
     each(2, [&](int rank) {
         const auto own = member(rank, 2, rank);
         ASSERT_TRUE(own->introduce());
@@ -235,6 +236,7 @@ TEST_F(GroupFolders, LeadersKnowEachOthersCards) {
         ASSERT_TRUE(joints) << joints.error().text;
         ASSERT_EQ(joints->size(), 1u);
         EXPECT_EQ(joints->front().link, (GroupLink{10, 11, 3, 4}));
+        both_have_it.arrive_and_wait();  // the files go with who wrote them
         own->all_in();
     });
 }
