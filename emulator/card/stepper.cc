@@ -54,7 +54,8 @@ std::string ask_stepper(const std::filesystem::path& program, const std::filesys
     if (program.empty())
         return "orrery-step is not beside this card's program: build it, and start the card anew\n";
     if (recording.empty())
-        return "what the firmware decides is seen in a recording only: start the card with --record FILE\n";
+        return "what the firmware decides is seen in a recording only: start the card with --record FILE or "
+               "--flight MIB\n";
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fmt::format("no pipe: {}\n", std::strerror(errno));
     const UniqueFd from(ends[0]);
