@@ -148,6 +148,12 @@ class Writer {
                           slices, model_begin_, &activity, &places);
             }
         }
+        for (const DeviceSums& sums : sums_of(activity).devices) {
+            for (Json& device : devices_) {
+                if (device["process"] == number && device["device"] == sums.device->number)
+                    add_summary(sums, model_begin_, places, device);
+            }
+        }
         // Where the slice of a wait's cause stands is known only now.
         for (std::size_t i = first; i < work_.size(); ++i) {
             const std::uint32_t cause = work_[i]->cause;
@@ -186,7 +192,7 @@ class Writer {
         return json;
     }
 
-    // In how much time any of its work ran, and how much at once.
+    // How much of it there was, and how much at once.
     static Json engine(const Activity& activity, const DeviceModel& device, Kind first, Kind last) {
         std::vector<std::pair<std::uint64_t, int>> changes;
         for (const std::uint32_t i : device.work) {
@@ -196,15 +202,10 @@ class Writer {
             changes.emplace_back(activity.work[i].record->end_ps, -1);
         }
         std::ranges::sort(changes);  // ends before begins
-        std::uint64_t busy = 0, since = 0;
         int now = 0, most = 0;
-        for (const auto& [ps, change] : changes) {
-            if (now == 0 && change > 0) since = ps;
-            now += change;
-            most = std::max(most, now);
-            if (now == 0 && change < 0) busy += ps - since;
-        }
-        return {{"busy", std::min(busy, kMost)}, {"most", most}, {"count", changes.size() / 2}};
+        for (const auto& [ps, change] : changes)
+            most = std::max(most, now += change);
+        return {{"count", changes.size() / 2}, {"most", most}};
     }
 
     // Each slice in the first row where nothing is in its way: a call within a range is one row below it.

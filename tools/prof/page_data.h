@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "tools/prof/analysis.h"
 #include "tools/prof/model.h"
 
 namespace orrery::prof {
@@ -57,6 +58,10 @@ class PageTexts {
 };
 // What cards counted for each work in `work`, which is in the order of the page's; "counted" says for which.
 void add_work_counters(const std::vector<const Work*>& work, PageData& data, PageColumns& columns);
+// How busy a card was, why it was not, and where its kernels are below its roofline. `places` has the slice
+// of each work.
+void add_summary(const DeviceSums& sums, std::uint64_t model_begin, const std::vector<std::uint32_t>& places,
+                 nlohmann::ordered_json& device);
 // Counters and memory over time, and samples of vector cores, added up.
 void add_samples(const Model& model, std::uint64_t model_begin, PageTexts& texts, PageData& data,
                  PageColumns& columns);

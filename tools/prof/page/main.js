@@ -13,7 +13,8 @@ class App {
       this.select(slice, { reveal: true });
     };
     this.tables = new Tables(profile, pick);
-    this.parts = { summary: new Summary(profile, pick), tables: this.tables };
+    this.parts = { summary: new Summary(profile, pick), tables: this.tables, roofline: new RooflineView(profile, pick),
+      source: new SourceView(profile) };
     this.rangeMode = false;
     this.matchCount = 0;
     this.input = new Input(this);
