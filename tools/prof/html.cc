@@ -53,9 +53,27 @@ std::string inline_json(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
-std::string html_page(const Model& model, const std::string& title) {
+std::set<std::string> sampled_sources(const Model& model) {
+    std::set<std::string> names;
+    for (const Activity& activity : model.processes) {
+        for (const PcSampleRecord& sample : activity.process->pc_samples) {
+            const std::string_view line = activity.text(sample.source);
+            const std::string_view file = line.substr(0, line.rfind(':'));
+            const std::string_view name = file.substr(file.rfind('/') + 1);
+            if (!name.empty() && name != "." && name != ".." && name.find('\0') == std::string_view::npos)
+                names.emplace(name);
+        }
+    }
+    return names;
+}
+
+std::string html_page(const Model& model, const std::string& title,
+                      const std::map<std::string, std::string>& sources) {
     PageData data = page_data(model);
     data.meta["title"] = title;
+    data.meta["sources"] = nlohmann::ordered_json::array();
+    for (const auto& [name, text] : sources)
+        data.meta["sources"].push_back({{"name", name}, {"text", text}});
     const std::string_view page(page_begin_label,
                                 static_cast<std::size_t>(page_end_label - page_begin_label));
     const std::size_t meta = page.find(kMetaPlace), columns = page.find(kColumnsPlace, meta);

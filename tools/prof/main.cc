@@ -5,6 +5,9 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +37,7 @@ constexpr const char* kHelp =
     "       orrery-prof compare A B | -a FILE... -b FILE... [--top N] [--json]\n"
     "       orrery-prof export FILE --sqlite OUTPUT | --csv FOLDER\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
-    "       orrery-prof html FILE -o OUTPUT\n"
+    "       orrery-prof html FILE [--source FOLDER]... -o OUTPUT\n"
     "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
     "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
     "it, or a page for a browser.\n"
@@ -47,6 +50,7 @@ constexpr const char* kHelp =
     "  --samples US the counters of each card that is used, each so many microseconds of its model time\n"
     "  --sqlite     a database; docs/profile-format.md has its tables\n"
     "  --csv        the same tables as files\n"
+    "  --source FOLDER  where sources of kernels lie: the page has those that samples of cores name\n"
     "  --perfetto   for ui.perfetto.dev, a protobuf; without it JSON, which chrome://tracing takes too\n"
     "Exit status: record: the command's, 128 and the number of the signal that ended it, 127 if it cannot "
     "be\n"
@@ -240,11 +244,34 @@ int run_trace(const Words& words) {
     return written ? 0 : problem(written.error().text);
 }
 
+// Only what samples name is read, and only from these folders: names of a profile are anybody's.
+std::map<std::string, std::string> sources_of(const Model& model, const Words& folders) {
+    constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 20;
+    std::map<std::string, std::string> sources;
+    for (const std::string& name : folders.empty() ? std::set<std::string>() : sampled_sources(model)) {
+        for (const std::string& folder : folders) {
+            const std::filesystem::path file = std::filesystem::path(folder) / name;
+            std::error_code error;
+            if (!std::filesystem::is_regular_file(file, error) ||
+                std::filesystem::file_size(file, error) > kLargest)
+                continue;
+            if (const auto bytes = text::read_file(file)) {
+                sources.try_emplace(name, bytes->begin(), bytes->end());
+                break;
+            }
+        }
+    }
+    return sources;
+}
+
 int run_html(const Words& words) {
     std::string file, output;
+    Words folders;
     for (std::size_t i = 0; i < words.size(); ++i) {
         if (words[i] == "-o" && i + 1 < words.size()) {
             output = words[++i];
+        } else if (words[i] == "--source" && i + 1 < words.size()) {
+            folders.push_back(words[++i]);
         } else if (file.empty() && !words[i].starts_with("-")) {
             file = words[i];
         } else {
@@ -254,7 +281,8 @@ int run_html(const Words& words) {
     if (file.empty() || output.empty()) return mistake("html wants a profile and -o OUTPUT");
     const auto model = read_model(file);
     if (!model) return problem(model.error().text);
-    const auto written = text::write_file(output, html_page(*model, file.substr(file.rfind('/') + 1)));
+    const auto written = text::write_file(
+        output, html_page(*model, file.substr(file.rfind('/') + 1), sources_of(*model, folders)));
     return written ? 0 : problem(written.error().text);
 }
 

@@ -84,6 +84,7 @@ class Writer {
                      {"hidden", hidden_},
                      {"processes", std::move(processes)},
                      {"devices", std::move(devices_)},
+                     {"findings", std::move(findings_)},
                      {"tracks", std::move(tracks_)},
                      {"rows", std::move(rows_)}};
         add_work_counters(work_, data, columns_);
@@ -148,7 +149,10 @@ class Writer {
                           slices, model_begin_, &activity, &places);
             }
         }
-        for (const DeviceSums& sums : sums_of(activity).devices) {
+        const Explanation explained = explain(activity);
+        for (const Finding& finding : explained.findings)
+            findings_.push_back(finding_json(finding, number));
+        for (const DeviceSums& sums : explained.sums.devices) {
             for (Json& device : devices_) {
                 if (device["process"] == number && device["device"] == sums.device->number)
                     add_summary(sums, model_begin_, places, device);
@@ -275,7 +279,7 @@ class Writer {
     const std::uint64_t host_begin_;
     std::uint64_t model_begin_ = 0;
     PageTexts texts_;
-    Json tracks_ = Json::array(), rows_ = Json::array(), devices_ = Json::array();
+    Json tracks_ = Json::array(), rows_ = Json::array(), devices_ = Json::array(), findings_ = Json::array();
     std::uint64_t slices_ = 0, hidden_ = 0;
     std::vector<const Work*> work_;  // in the order of their slices
     PageColumns columns_;

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/prof/analysis.h"
+#include "tools/prof/explain.h"
 #include "tools/prof/model.h"
 
 namespace orrery::prof {
@@ -62,6 +62,7 @@ void add_work_counters(const std::vector<const Work*>& work, PageData& data, Pag
 // of each work.
 void add_summary(const DeviceSums& sums, std::uint64_t model_begin, const std::vector<std::uint32_t>& places,
                  nlohmann::ordered_json& device);
+nlohmann::ordered_json finding_json(const Finding& finding, std::size_t process);
 // Counters and memory over time, and samples of vector cores, added up.
 void add_samples(const Model& model, std::uint64_t model_begin, PageTexts& texts, PageData& data,
                  PageColumns& columns);

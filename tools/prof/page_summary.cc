@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "tools/prof/analysis.h"
 #include "tools/prof/page_data.h"
 
 namespace orrery::prof {
@@ -53,6 +52,13 @@ Json kernels(const DeviceSums& sums) {
 }
 
 }  // namespace
+
+Json finding_json(const Finding& finding, std::size_t process) {
+    return {{"process", process},         {"rule", finding.rule},   {"device", finding.device},
+            {"share", finding.share},     {"title", finding.title}, {"evidence", finding.evidence},
+            {"bound", finding.bound},     {"gap", finding.gap},     {"advice", finding.advice},
+            {"atBound", finding.at_bound}};
+}
 
 void add_summary(const DeviceSums& sums, std::uint64_t model_begin, const std::vector<std::uint32_t>& places,
                  Json& device) {

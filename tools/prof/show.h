@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -21,8 +23,12 @@ std::string report_json(const Model& model, std::size_t top);
 std::string chrome_json(const Model& model);
 // For Perfetto: its Trace message, times in nanoseconds of CLOCK_MONOTONIC.
 std::string perfetto_trace(const Model& model);
-// A page for a browser, whole in itself. The title is of anybody.
-std::string html_page(const Model& model, const std::string& title);
+// A page for a browser, whole in itself. The title is of anybody. Sources of kernels, by name: the lines that
+// samples name stand in the page.
+std::string html_page(const Model& model, const std::string& title,
+                      const std::map<std::string, std::string>& sources = {});
+// The files, without their folders, whose lines the samples of vector cores name.
+std::set<std::string> sampled_sources(const Model& model);
 
 // Names are of anybody's file: a terminal gets no control characters, and a line no end.
 std::string plain(std::string_view text);

@@ -88,6 +88,59 @@ MadePart a_step() {
     return part;
 }
 
+// The same, recorded with counters, samples of a counter, and samples of vector cores.
+MadePart a_counted_step() {
+    MadePart part = a_step();
+    const auto kernel = part.text("gemm again"), name = part.text("copy_bytes"), unit = part.text("bytes"),
+               line = part.text("src/gemm.cc:2"), function = part.text("inner");
+    WorkCountersRecord counters{};
+    counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
+    counters.cores = 8;
+    counters.stream = 9;
+    counters.index = 1;
+    counters.begin_ps = 400'000'000;
+    counters.busy_ps = 800'000'000;
+    counters.vram_read = 40'000'000;
+    counters.flops_f32 = 20'000'000;
+    counters.bandwidth_ps = 600'000'000;
+    part.add(counters);
+    WorkRecord work = part.work_of(Operation::kKernel, kernel, 9, 400'000'000, 500'000'000, 1);
+    work.stream_name = 0;
+    part.add(work);
+
+    struct {
+        SampleSetRecord set;
+        SampledCounter counter;
+    } set{{{static_cast<std::uint16_t>(Type::kSampleSet), sizeof set, 0}, 0, 1, 50'000'000},
+          {8, name, unit, 0}};
+    part.add(set);
+    for (std::uint64_t i = 0; i < 9; ++i) {
+        struct {
+            SampleRecord sample;
+            std::uint64_t value;
+        } sample{{{static_cast<std::uint16_t>(Type::kSample), sizeof sample, 0},
+                  0,
+                  1,
+                  100'000'000 + i * 50'000'000},
+                 i < 3 ? 0 : i * 1'000'000};
+        part.add(sample);
+    }
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        PcSampleRecord sample{};
+        sample.head = {static_cast<std::uint16_t>(Type::kPcSample), sizeof sample, kernel};
+        sample.core = i;
+        sample.time_ps = 410'000'000;
+        sample.stream = 9;
+        sample.index = 1;
+        sample.offset = 0x40;
+        sample.function = function;
+        sample.source = i < 3 ? line : 0;
+        sample.stall = i < 2 ? 2 : 0;
+        part.add(sample);
+    }
+    return part;
+}
+
 class Page : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
@@ -106,11 +159,12 @@ class Page : public ::testing::Test {
     // Nothing may be wrong in the page, whatever was done with it.
     void TearDown() override { EXPECT_EQ(browser_->console().dump(), "[]"); }
 
-    static void show(const std::string& parts, const std::string& name = "made") {
+    static void show(const std::string& parts, const std::string& name = "made",
+                     const std::string& options = "") {
         const fs::path file = folder_ / name, page = folder_ / "page.html";
         std::ofstream(file, std::ios::binary) << made_profile(parts);
         const std::string command =
-            fmt::format("'{}' html '{}' -o '{}'", ORRERY_PROF, file.string(), page.string());
+            fmt::format("'{}' html '{}' {} -o '{}'", ORRERY_PROF, file.string(), options, page.string());
         const int status = std::system(command.c_str());
         ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << command;
         browser_->open(page);
@@ -314,6 +368,81 @@ TEST_F(Page, FindsNames) {
     EXPECT_EQ(selected(), "");
 }
 
+TEST_F(Page, SortsTablesAndLeadsToTheTimeline) {
+    show(a_step().bytes());
+    press("#tab-tables");
+    const auto names = [] { return texts("#tables tbody td:first-child"); };
+    EXPECT_THAT(names(), ElementsAre("gemm", "softmax"));  // by their total
+    press("#tables th:first-child button");
+    EXPECT_EQ(browser_->run("return document.querySelector('#tables th').getAttribute('aria-sort')"),
+              "ascending");
+    press("#tables th:nth-child(2) button");
+    EXPECT_THAT(names(), ElementsAre("gemm", "softmax"));
+    press("#tables th:nth-child(2) button");
+    EXPECT_THAT(names(), ElementsAre("softmax", "gemm"));
+    EXPECT_THAT(texts("#tables tbody tr:nth-child(2) td"),
+                ElementsAre("gemm", "2", "120.000 µs", "85.7 %", "60.000 µs", "50.000 µs", "70.000 µs"));
+    press("#tables tbody tr:nth-child(2) button");
+    EXPECT_EQ(state()["tab"], "timeline");
+    EXPECT_EQ(state()["selected"]["slice"], slice("gemm", 1));
+    press("#tab-tables");
+    press("#tables .kinds button:nth-child(4)");
+    EXPECT_THAT(names(), ElementsAre("orrMemcpyAsync", "orrLaunchKernel"));  // still by their count
+    EXPECT_EQ(text("#tables tbody tr:nth-child(2) td:last-child"), "1");     // of them failed
+    press("#tables .kinds button:nth-child(2)");
+    EXPECT_THAT(names(), ::testing::UnorderedElementsAre("copy, host to device", "copy"));
+    browser_->key("/");
+    browser_->type("host");
+    EXPECT_THAT(names(), ElementsAre("copy, host to device"));
+}
+
+TEST_F(Page, SummarizesCards) {
+    show(a_step().bytes());
+    press("#tab-summary");
+    // Of 200 us from the first work to the end of the last.
+    EXPECT_THAT(texts("#summary .card:first-child .meter span:last-child"),
+                ElementsAre("70.0 %", "20.0 %", "8.8 %", "0.0 %"));
+    EXPECT_THAT(text("#summary .card:first-child"), HasSubstr("Card 0, Orrery 1"));
+    EXPECT_THAT(text("#summary"), HasSubstr("10.000 µs"));  // from the copy to the first gemm
+    // The longest time without work is that of the card that waited.
+    press("#summary table button");
+    EXPECT_EQ(state()["selected"]["slice"], slice("copy", 1));
+    press("#tab-roofline");
+    EXPECT_THAT(text("#roofline"), HasSubstr("record --counters"));
+    press("#tab-findings");
+    EXPECT_GT(count("#findings article"), 0);
+    EXPECT_THAT(text("#findings"), HasSubstr("Card 0"));
+    EXPECT_EQ(count("#tab-source:not([hidden])"), 0);
+}
+
+TEST_F(Page, ShowsWhatWasCountedAndSampled) {
+    std::ofstream(folder_ / "gemm.cc") << "// </script>\nacc += a * b;\nstore(acc);\n";
+    show(a_counted_step().bytes(), "made",
+         fmt::format("--source '{}/nowhere' --source '{}'", folder_.string(), folder_.string()));
+    Strings charts;
+    for (const Json& row : state()["rows"])
+        if (row["type"] == "chart") charts.push_back(row["label"]);
+    EXPECT_THAT(charts,
+                ElementsAre("memory, card 0", "vector cores", "copy engines", "copy_bytes", "copy engines"));
+    click(slice("gemm again"));
+    EXPECT_THAT(text("#details"), HasSubstr("Counters"));
+    EXPECT_THAT(text("#details"), HasSubstr("flops_f32\n20\u202f000\u202f000"));
+    press("#tab-roofline");
+    EXPECT_EQ(count("#roofline svg circle"), 1);
+    // 20 MFLOP and 40 MB in 100 us: 400 GB/s, of which VRAM could have given twice as many.
+    const Strings cells = texts("#roofline tbody td");
+    EXPECT_THAT(Strings(cells.begin(), cells.begin() + 10),
+                ElementsAre("gemm again", "1", "100.000 µs", "0.500", "200.0", "400.0", "400.0", "50.0 %",
+                            "VRAM", "75.0 %"));
+    press("#tab-source");
+    EXPECT_THAT(texts("#source tbody:first-of-type tr td:first-child")[0], "src/gemm.cc:2");
+    EXPECT_THAT(text("#source"), HasSubstr("memory 66.7 %, computing 33.3 %"));
+    EXPECT_THAT(text("#source"), HasSubstr("offset 0x40"));
+    EXPECT_THAT(texts("#source h2"), ElementsAre("gemm.cc"));
+    const Strings source = texts("#source .wide:last-child tr:nth-child(2) td");
+    EXPECT_THAT(source, ElementsAre("2", "75.0 %", "acc += a * b;"));
+}
+
 TEST_F(Page, FoldsACard) {
     show(a_step().bytes());
     const auto rows = state()["rows"].size();
@@ -398,7 +527,7 @@ TEST_F(Page, RunsNoScriptButItsOwn) {
 TEST_F(Page, FitsANarrowWindow) {
     browser_->resize(400, 700);
     show(a_step().bytes());
-    for (const char* const tab : {"summary", "tables", "roofline", "timeline"}) {
+    for (const char* const tab : {"summary", "findings", "tables", "roofline", "timeline"}) {
         press(fmt::format("#tab-{}", tab));
         EXPECT_EQ(state()["tab"], tab);
         EXPECT_LE(browser_->run("return document.documentElement.scrollWidth"), 400) << tab;

@@ -362,7 +362,7 @@ class Painter {
     const most = (values.most ??= values.reduce((a, b) => Math.max(a, b), 0));
     const perPixel = pane.span / view.tracksWidth;
     let i = Math.max(0, firstAbove(times, 0, times.length, pane.begin, false) - 1);
-    context.fillStyle = colours.kernels[1];
+    context.fillStyle = colours.range;
     if (most > 0) {
       let x = Math.max(view.names, view.x(pane, times[i]));
       while (i < times.length && x < view.width) {

@@ -14,7 +14,7 @@ class App {
     };
     this.tables = new Tables(profile, pick);
     this.parts = { summary: new Summary(profile, pick), tables: this.tables, roofline: new RooflineView(profile, pick),
-      source: new SourceView(profile) };
+      source: new SourceView(profile), findings: new FindingsView(profile) };
     this.rangeMode = false;
     this.matchCount = 0;
     this.input = new Input(this);

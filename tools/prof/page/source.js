@@ -50,7 +50,7 @@ class SourceView {
     const byFile = new Map();
     for (const place of own.places) {
       const match = /^(.*):(\d+)$/.exec(texts[place.line]);
-      const source = match && meta.sources?.find((one) => visible(one.name) === match[1]);
+      const source = match && meta.sources?.find((one) => visible(one.name) === match[1].slice(match[1].lastIndexOf("/") + 1));
       if (!source) continue;
       const lines = byFile.get(source) || new Map();
       byFile.set(source, lines);

@@ -2,7 +2,7 @@
 
 function tableOf(heads, rows, caption) {
   return element("div", { className: "wide" }, element("table", {}, caption ? element("caption", {}, caption) : null,
-    element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)))),
+    element("thead", {}, element("tr", {}, ...heads.map((text, i) => element("th", { scope: "col", className: rows[0]?.[i].classList.contains("text") ? "text" : "" }, text)))),
     element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
 }
 function cell(content, className = "") { return element("td", { className }, content); }
@@ -52,7 +52,7 @@ class Summary {
     if (rows.length === 0) return [];
     rows.sort((a, b) => b.gap.time - a.gap.time);
     return [element("h2", {}, "Where a card had nothing to do"),
-      tableOf(["at", "card", "for", "as it was", "ended by"], rows.slice(0, 20).map(({ device, gap }) => [
+      tableOf(["at", "card", "for", "why", "ended by"], rows.slice(0, 20).map(({ device, gap }) => [
         cell(element("button", { onclick: () => this.pick(gap.slice), disabled: gap.slice === undefined }, duration(gap.begin))),
         cell(`${device.device}`), cell(duration(gap.time)), cell(named(gap.who ? `${gap.why}: ${visible(gap.who)}` : gap.why), "text"),
         cell(gap.slice === undefined ? "" : named(short(this.profile.texts[this.profile.name[gap.slice]], 60)), "text")]))];

@@ -3,7 +3,8 @@
 const rowHeight = 19, headHeight = 24, chartHeight = 34, axisHeight = 22, splitHeight = 7;
 
 // "stream 'copies' on device 0" stands below its card already.
-function streamLabel(name) {
+function streamLabel(name, number) {
+  if (name.startsWith("a stream")) return `stream ${number}`;
   const short = name.replace(/ on device \d+$/, "");
   return short.match(/^stream '(.*)'$/)?.[1] || short || "stream";
 }
@@ -120,7 +121,7 @@ class View {
         for (const set of sampled)
           for (const counter of set.counters)
             add(this.model, { type: "chart", chart: "counter", set, counter, label: profile.texts[counter.name] });
-        for (const track of streams) addTrack(this.model, track, streamLabel(profile.texts[track.name]));
+        for (const track of streams) addTrack(this.model, track, streamLabel(profile.texts[track.name], track.stream));
       }
     });
     this.place();
