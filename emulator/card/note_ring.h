@@ -21,10 +21,14 @@ struct Note {
 
 class NoteRing {
   public:
-    // Card thread. False: there is no room, and it is counted.
+    // Card thread. False: there is no room, or the sender has its share of it; it is counted.
     bool put(std::uint32_t from, std::span<const std::byte> data) {
         const std::uint32_t tail = put_.load(std::memory_order_relaxed);
-        if (tail - taken_.load(std::memory_order_acquire) >= ORR_NOTE_SLOTS) {
+        const std::uint32_t head = taken_.load(std::memory_order_acquire);
+        std::uint32_t own = 0;
+        for (std::uint32_t at = head; at != tail; ++at)
+            own += (notes_[at % ORR_NOTE_SLOTS].from | ORR_NOTE_PASSED) == (from | ORR_NOTE_PASSED);
+        if (tail - head >= ORR_NOTE_SLOTS || own >= ORR_NOTES_OF_ONE) {
             dropped_.fetch_add(1, std::memory_order_relaxed);
             return false;
         }

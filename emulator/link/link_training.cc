@@ -248,7 +248,7 @@ void LinkPort::Impl::come_up() {
     in_step_ = hooks_.in_step && hooks_.in_step(peer_uid_);
     if (in_step_) {
         transmitter_.keep_step(events_);
-        receiver_.keep_step();
+        receiver_.keep_step(config_.latency_ns * kPsPerNs);
     }
     // In the order of the ports; room that comes back is there for all that happens at its moment.
     unsigned rank = Event::kFirst + 1 + config_.port;

@@ -157,7 +157,8 @@ std::expected<ModelTime, std::string> Reader::next_due(const EventQueue& events)
 }
 
 void Reader::take(const Message& message) {
-    if (clock_ != nullptr) store_relaxed(channel_->taken_ps[taken_ % kRingEntries], clock_->system_now());
+    if (clock_ != nullptr)
+        store_relaxed(channel_->heard_ps[taken_ % kRingEntries], later(clock_->system_now(), latency_));
     ++taken_;
     payload_end_ = message.payload_end;
     last_arrival_ = message.arrival_ps;

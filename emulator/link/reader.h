@@ -21,8 +21,11 @@ class Reader {
     void close() { *this = Reader(*counts_); }
     // The peer's messages have CRCs.
     void check_frames(bool on) { frames_ = on; }
-    // The peer is told when each message was taken.
-    void keep_step(const EventQueue* clock) { clock_ = clock; }
+    // The peer hears that a message was taken `latency` later.
+    void keep_step(const EventQueue* clock, ModelTime latency) {
+        clock_ = clock;
+        latency_ = latency;
+    }
     bool is_open() const { return channel_ != nullptr; }
     const Channel& channel() const { return *channel_; }
 
@@ -54,6 +57,7 @@ class Reader {
     std::uint64_t payload_end_ = 0;
     std::uint64_t last_arrival_ = 0;
     const EventQueue* clock_ = nullptr;
+    ModelTime latency_ = 0;
     bool frames_ = false;
     Takes takes_ = Takes::kRequests;
     std::uint64_t received_ = 0;  // messages whose CRC was right

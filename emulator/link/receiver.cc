@@ -60,9 +60,9 @@ void Receiver::check_frames(bool on) {
         reader->check_frames(on);
 }
 
-void Receiver::keep_step() {
+void Receiver::keep_step(ModelTime latency) {
     for (Reader* reader : {&near_, &far_, &near_back_, &far_back_})
-        reader->keep_step(&events_);
+        reader->keep_step(&events_, latency);
 }
 
 void Receiver::close() {

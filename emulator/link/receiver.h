@@ -50,8 +50,8 @@ class Receiver {
     void close();
     // The peer's messages have CRCs.
     void check_frames(bool on);
-    // It keeps step with this card: each credit has the time at which it was given.
-    void keep_step();
+    // It keeps step with this card: it hears of each credit this card's latency after it was given.
+    void keep_step(ModelTime latency);
     bool is_open() const { return static_cast<bool>(inbox_); }
     int fd() const { return inbox_.fd(); }
 

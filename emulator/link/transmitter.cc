@@ -68,7 +68,7 @@ const std::optional<std::string>& Transmitter::broken() const {
 void Transmitter::keep_step(const EventQueue& clock) {
     in_step_ = true;
     for (Writer& lane : lanes_)
-        lane.keep_step(&clock, latency_);
+        lane.keep_step(&clock);
 }
 
 Reach Transmitter::reach(std::uint32_t node) const {

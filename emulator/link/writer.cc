@@ -71,7 +71,7 @@ ModelTime Writer::next_credit() const {
 
 ModelTime Writer::given_at() const {
     if (load_acquire(channel_->consumed) == consumed_) return kNever;
-    return later(load_relaxed(channel_->taken_ps[consumed_ % kRingEntries]), latency_);
+    return load_relaxed(channel_->heard_ps[consumed_ % kRingEntries]);
 }
 
 bool Writer::room(std::uint64_t bytes) {

@@ -25,11 +25,8 @@ class Writer {
     void open(Channel& channel, bool frames);
     void close() { *this = {}; }
     bool is_open() const { return channel_ != nullptr; }
-    // Credits count from the peer's time on at which it gave them, and `latency`, by this clock.
-    void keep_step(const EventQueue* clock, ModelTime latency) {
-        clock_ = clock;
-        latency_ = latency;
-    }
+    // Credits count from the time on that the peer gave them, by this clock.
+    void keep_step(const EventQueue* clock) { clock_ = clock; }
 
     // For a message with so many bytes of payload.
     bool room(std::uint64_t bytes);
@@ -73,7 +70,6 @@ class Writer {
     Channel* channel_ = nullptr;
     bool frames_ = false;
     const EventQueue* clock_ = nullptr;
-    ModelTime latency_ = 0;
     std::uint64_t produced_ = 0;
     std::uint64_t consumed_ = 0;  // as the peer said last, checked
     std::uint64_t payload_used_ = 0;

@@ -164,13 +164,13 @@ TEST_F(LinkedCards, DriversSendEachOtherNotes) {
     // Without a route, and to a node that the sender need not know.
     a_->write32(ORR_R_ROUTE(2), 0);
     b_->write32(ORR_R_ROUTE(1), 0);
-    for (std::uint32_t n = 0; n < ORR_NOTE_SLOTS + 3; ++n)
+    for (std::uint32_t n = 0; n < ORR_NOTES_OF_ONE + 3; ++n)
         EXPECT_EQ(send_note(*a_, 0, 100 + n), ORR_FAULT_NONE);
     settle();
     EXPECT_NE(b_->read32(ORR_R_IRQ_STATUS) & 1u << ORR_IRQ_LINK, 0u);
-    EXPECT_EQ(b_->read32(ORR_R_NOTE_WAITING), ORR_NOTE_SLOTS);
+    EXPECT_EQ(b_->read32(ORR_R_NOTE_WAITING), ORR_NOTES_OF_ONE) << "and room for others";
     EXPECT_EQ(b_->read32(ORR_R_NOTE_DROPPED), 3u);
-    for (std::uint32_t n = 0; n < ORR_NOTE_SLOTS; ++n) {
+    for (std::uint32_t n = 0; n < ORR_NOTES_OF_ONE; ++n) {
         EXPECT_EQ(b_->read32(ORR_R_NOTE_FROM), 1u) << "from node 1, by port 0";
         EXPECT_EQ(b_->read32(ORR_R_NOTE_IN), 100 + n);
         EXPECT_EQ(b_->read32(ORR_R_NOTE_IN + ORR_NOTE_BYTES - 4), ~(100 + n));

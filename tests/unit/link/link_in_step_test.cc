@@ -84,9 +84,12 @@ TEST_F(LinkInStep, WritesAreCutByTheirSizeAlone) {
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
 }
 
-// However early or late the hosts have both look: room is there a latency after the time at which the peer
+// However early or late the hosts have both look: room is there the peer's latency after the time at which the peer
 // gave it, and whoever waits is called then.
 TEST_F(LinkInStep, RoomComesALatencyAfterItsTime) {
+    // The peer's, for it is what that one promises the others.
+    b.config.latency_ns = 1000;
+    b.open();
     bring_up();
     std::vector<std::byte> data(256 << 10);
     for (const bool late : {false, true}) {
@@ -122,14 +125,14 @@ TEST_F(LinkInStep, RoomComesALatencyAfterItsTime) {
             take_first();
             // It has said so, for a clock that may have nothing else to wait for.
             ASSERT_EQ(b.sent.size(), 1u);
-            EXPECT_EQ(b.sent[0], arrival + 500 * kPsPerNs);
+            EXPECT_EQ(b.sent[0], arrival + 1000 * kPsPerNs);
             a.port->poll();
         }
         EXPECT_TRUE(waits.called.empty());
         EXPECT_EQ(a.port->write(kB, 0, data).bytes, 0u) << "it is not here yet";
         while (waits.called.empty() && a.events.run_next(kNever - 1)) {
         }
-        ASSERT_EQ(waits.called, std::vector{arrival + 500 * kPsPerNs}) << late;
+        ASSERT_EQ(waits.called, std::vector{arrival + 1000 * kPsPerNs}) << late;
         EXPECT_NE(a.port->write(kB, 0, data).bytes, 0u);
         while (b.round() || b.events.run_next(kNever - 1) || a.idle_round()) {
         }

@@ -167,8 +167,9 @@
  * reached by that port, which has to have ORR_LINK_FORWARD; whether there is a route here or not, behind all that was
  * sent there before. It is of no epoch: it also goes on behind what was lost. The card hands on what came, says by which
  * port and which number the sender has, and vouches for nothing else: not by another port than that of the route to that
- * number, if there is one. It keeps ORR_NOTE_SLOTS; one that finds no room is dropped and counted, and who sent it has
- * to ask again. ORR_IRQ_LINK tells of each.
+ * number, if there is one. It keeps ORR_NOTE_SLOTS, since 2.11 no more than ORR_NOTES_OF_ONE of one sender, so that who
+ * sends without end leaves room for others; one that finds no room is dropped and counted, and who sent it has to ask
+ * again. ORR_IRQ_LINK tells of each.
  */
 #define ORR_R_NOTE_OUT 0x0400     /* RW, ORR_NOTE_BYTES: what to send */
 #define ORR_R_NOTE_SEND 0x0440    /* WO: port | node << ORR_NOTE_NODE_SHIFT (0: the neighbour): sends it */
@@ -181,6 +182,7 @@
 #define ORR_R_NOTE_DROPPED 0x04c8 /* RO: notes for which there was no room, since power-on */
 #define ORR_NOTE_BYTES 64u
 #define ORR_NOTE_SLOTS 16u
+#define ORR_NOTES_OF_ONE 4u
 #define ORR_NOTE_PORT_SHIFT 16u
 #define ORR_NOTE_NODE_SHIFT 16u
 #define ORR_NOTE_PASSED 0x8000u /* a switch or a card has passed it on */
