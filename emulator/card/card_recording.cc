@@ -57,8 +57,10 @@ bool Card::recording_waits() {
     }
     if (waits != recording_waits_) {
         errors_.note("recording to {}: {}", recorder_->name(),
-                     waits ? "its disk does not keep up, and the card's model time waits for it"
-                           : "the disk keeps up again");
+                     !waits ? "it keeps up again"
+                     : recorder_->is_flight()
+                         ? "the host does not keep up, and the card's model time waits for it"
+                         : "its disk does not keep up, and the card's model time waits for it");
         recording_waits_ = waits;
     }
     return waits;
