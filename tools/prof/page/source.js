@@ -60,7 +60,7 @@ class SourceView {
       place.counts.forEach((count, i) => { line.counts[i] += count; });
     }
     return [...byFile].flatMap(([source, lines]) => {
-      const rows = source.text.split("\n").map((text, i) => {
+      const rows = source.text.replace(/\n$/, "").split("\n").map((text, i) => {
         const line = lines.get(i + 1);
         const share = cell(line ? percent(line.total / own.total) : "");
         if (line) {
