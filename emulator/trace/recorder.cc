@@ -14,8 +14,6 @@
 
 #include <orrery/hw/boot.h>
 
-#include "emulator/trace/flight.h"
-
 namespace orrery::emu {
 
 namespace {
@@ -222,6 +220,7 @@ orr_otrace_block Recorder::point(std::uint32_t kind) const {
 void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
     used_ = 0;
     notes_ = 0;
+    passed_ps_ = 0;
     values_.fill(0);
     stalls_.fill(0);
     block_steps_ = last_steps_ = steps;
@@ -229,8 +228,21 @@ void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
     port_.begin(steps, time);
 }
 
+// What arrives at a core that stands still, without an end maybe, would fill the segment, and ones that begin
+// there would push out what made it stand still. Its time goes on in the same block.
+void Recorder::forget_notes() {
+    const std::uint64_t passed = passed_ps_;
+    begin_block(block_steps_, block_time_);
+    if (!running_) return;
+    put(ORR_OTRACE_BOUNDARY | ORR_OTRACE_TAG_STALL | ORR_OTRACE_TAG_LINES);
+    put_steps(block_steps_);
+    put_varint(passed_ps_ = passed);
+    put(static_cast<std::uint8_t>(lines_));
+}
+
 void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time,
                      std::uint64_t rest_ps) {
+    if (at_rest_ && segment_is_crowded()) return forget_notes();
     if (!write_log(state, sram, time) || !running_) return;
     // An image that has not been started belongs to what comes after it.
     const bool next = !halted_ && !image_new_ && segment_is_full();
@@ -275,6 +287,7 @@ bool Recorder::write_log(const HartState& state, std::span<const std::uint8_t> s
         writer_->put(block, set_buffer(std::move(next)), used_);
     }
     begin_block(steps, time);
+    at_rest_ = halted_ || !running_;
     return true;
 }
 
@@ -317,6 +330,7 @@ void Recorder::put_steps(std::uint64_t steps) {
 
 void Recorder::put_boundary(std::uint64_t steps, std::uint64_t ps, unsigned lines) {
     if (!on()) return;
+    passed_ps_ += ps;
     put(static_cast<std::uint8_t>(ORR_OTRACE_BOUNDARY | (ps != 0 ? ORR_OTRACE_TAG_STALL : 0) |
                                   (lines != lines_ ? ORR_OTRACE_TAG_LINES : 0)));
     put_steps(steps);
@@ -351,6 +365,7 @@ void Recorder::note(unsigned kind, std::uint64_t steps, std::uint64_t time,
 }
 
 void Recorder::set_state(const HartState& state, std::uint64_t time) {
+    at_rest_ = false;
     const orr_otrace_state plain = trace_state(state);
     if (!begin_note(ORR_OTRACE_NOTE_SET_STATE, state.steps, time, sizeof plain)) return overrun();
     std::memcpy(buffer_.data() + used_, &plain, sizeof plain);
@@ -359,6 +374,7 @@ void Recorder::set_state(const HartState& state, std::uint64_t time) {
 
 void Recorder::set_memory(std::uint64_t address, std::span<const std::uint8_t> bytes, std::uint64_t steps,
                           std::uint64_t time) {
+    at_rest_ = false;
     if (!begin_note(ORR_OTRACE_NOTE_SET_MEMORY, steps, time, bytes.size() + 20)) return overrun();
     put_varint(address);
     put_varint(bytes.size());
@@ -427,6 +443,7 @@ void Recorder::start(const Start& start) {
     write_block(block, payload);
     offset_ = block.last_step - start.state.steps;
     running_ = true;
+    at_rest_ = false;
     lines_ = 0;
     begin_block(start.state.steps, start.time);
 }

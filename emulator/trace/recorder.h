@@ -21,6 +21,7 @@
 #include "emulator/base/unique_fd.h"
 #include "emulator/core/hart.h"
 #include "emulator/trace/clock.h"
+#include "emulator/trace/flight.h"
 #include "emulator/trace/keyframes.h"
 #include "emulator/trace/port_words.h"
 #include "emulator/trace/record_writer.h"
@@ -189,8 +190,14 @@ class Recorder {
     bool segment_is_full() const {
         return flight_segment_ != 0 && writer_->segment_bytes() >= flight_segment_;
     }
+    // No room but for what ends a rest.
+    bool segment_is_crowded() const {
+        return flight_segment_ != 0 &&
+               (writer_->segment_bytes() >= flight_segment_ + kFlightSlack / 2 || !writer_->room());
+    }
     void begin_segment();
     void seal_header();
+    void forget_notes();
     void resume(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t rest_ps);
     // At the begin of a block.
     orr_otrace_block point(std::uint32_t kind) const;
@@ -212,6 +219,7 @@ class Recorder {
     bool image_new_ = false;           // and it has not been written yet
     bool running_ = false;             // between start() and stop()
     bool halted_ = false;              // and makes no steps any more
+    bool at_rest_ = true;              // what has come since then is of no weight to what it does later
     orr_otrace_start start_{};         // the last one
     std::vector<std::uint8_t> rom_;    // of that
     std::uint64_t last_hash_ = 0;
@@ -230,6 +238,7 @@ class Recorder {
     std::uint64_t offset_ = 0;       // recording's steps are the hart's plus this
     std::uint64_t block_steps_ = 0;  // hart's steps at its begin
     std::uint64_t block_time_ = 0;
+    std::uint64_t passed_ps_ = 0;   // of its BOUNDARYs
     std::uint64_t last_steps_ = 0;  // of the last BOUNDARY or NOTE
     std::uint64_t last_note_time_ = 0;
     unsigned lines_ = 0;

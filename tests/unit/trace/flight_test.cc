@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "emulator/api/flight.h"
 #include "emulator/base/unique_fd.h"
@@ -224,6 +225,85 @@ TEST(Flight, AHaltIsInIt) {
     EXPECT_TRUE(last->running());
     last->seek(last->end());
     EXPECT_FALSE(last->running());
+}
+
+// --- a core that stands still, and what arrives there all the time ---
+
+constexpr std::uint64_t kFlood = kFlightSlack + (8 << 20);  // more than a segment holds
+constexpr std::size_t kLeastNote = 14;                      // bytes, of a doorbell with a random value
+
+TEST(Flight, ArrivalsAtAHaltedCoreLeaveRoomForWhatComesNext) {
+    const TemporaryFile memory;
+    LiveEnd live;
+    {
+        CardRig rig(flight(memory.path(), kTiny));
+        rig.boot_script();
+        std::vector<script_op> bindings;
+        for (unsigned slot = 0; slot < ORR_DB_SLOTS; ++slot) {
+            bindings.insert(bindings.end(),
+                            {CardRig::write(SOC_DB_PAGE, 2), CardRig::write(SOC_DB_SLOT, slot),
+                             CardRig::write(SOC_DB_TAG, slot), CardRig::write(SOC_DB_CMD, SOC_DB_BIND)});
+        }
+        rig.run(std::move(bindings));
+        rig.start({{OP_READ, 0x5000'0000, 0, 0}});
+        rig.settle();
+        rig.card().store_recording();
+        std::mt19937_64 random(1);
+        for (std::uint64_t bytes = 0, rounds = 0; bytes < kFlood; bytes += ORR_DB_SLOTS * kLeastNote) {
+            for (unsigned slot = 0; slot < ORR_DB_SLOTS; ++slot)
+                rig.ring(2, slot, random() | std::uint64_t{1} << 63);
+            rig.settle();
+            if (++rounds % 200 == 0) rig.card().store_recording();
+        }
+        EXPECT_EQ(rig.card().errors().count(ErrorKind::kHostError), 0u);
+        const auto halted = replay(memory.path());
+        ASSERT_NE(halted, nullptr);
+        EXPECT_GT(halted->notes().size(), kFlightSlack / 4 / 32) << "most of the room is theirs";
+        rig.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+        rig.settle();
+        rig.boot_script();
+        rig.run({CardRig::read(SOC_TIME)});
+        live = live_end(rig.card());
+    }
+    const auto last = replay(memory.path());
+    ASSERT_NE(last, nullptr);
+    for (const std::uint32_t kind : {ORR_OTRACE_NOTE_HALT, ORR_OTRACE_NOTE_RESET})
+        EXPECT_EQ(std::ranges::count(last->notes(), kind, &TraceNote::kind), 1) << kind;
+    EXPECT_EQ(last->end_time(), live.time);
+    last->seek(last->end());
+    EXPECT_TRUE(last->running());
+    EXPECT_TRUE(std::ranges::equal(last->sram(), live.sram));
+}
+
+// As of a guest that is down, on a card whose time goes on.
+TEST(Flight, WhatComesBeforeAStartLeavesRoomForIt) {
+    const TemporaryFile memory;
+    std::mt19937_64 random(1);
+    RecordingInfo info;
+    info.cycle_ps = 1'000;
+    info.flight_segment = kTiny;
+    auto recorder = Recorder::create(memory.path(), info);
+    ASSERT_TRUE(recorder) << recorder.error();
+    Recorder& it = **recorder;
+    std::uint64_t time = 0;
+    for (std::uint64_t bytes = 0; bytes < kFlood; bytes += kLeastNote) {
+        it.note(ORR_OTRACE_NOTE_DOORBELL, 0, ++time, {1, random() | std::uint64_t{1} << 63, 2, 3});
+        if (time % 100'000 != 0) continue;
+        it.flush({}, {}, time, 0);
+        it.writer().drain();
+    }
+    const std::vector<std::uint8_t> rom(ORR_ROM_SIZE), sram(ORR_SRAM_SIZE);
+    it.start({.time = time, .reset_pc = ORR_ROM_BASE, .rom = rom, .sram = sram, .state = {}});
+    it.finish({}, sram, time);
+    EXPECT_EQ(it.error(), "");
+    const auto bytes = kept(memory.path());
+    ASSERT_TRUE(bytes) << bytes.error();
+    const auto blocks = raw_blocks(*bytes);
+    EXPECT_EQ(std::ranges::count(blocks, std::uint32_t{ORR_OTRACE_START},
+                                 [](const RawBlock& block) { return block.header.kind; }),
+              1);
+    EXPECT_EQ(blocks.back().header.kind, ORR_OTRACE_END);
+    EXPECT_EQ(blocks.back().header.last_ps, time);
 }
 
 TEST(Flight, WhatIsNoneIsRefused) {
