@@ -151,6 +151,10 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
     }
     for (const std::string& check : checks)
         options.card.check |= check == "race" ? kCheckRace : kCheckMemory;
+    if (flight_mib != 0 && !options.card.record.empty())
+        return std::unexpected("--flight: a recording (--record) has all of it; give one of the two");
+    if (flight_mib == 0 && !options.card.flight_file.empty())
+        return std::unexpected("--flight-file: there is no flight recorder; give --flight MIB too");
     options.card.flight_segment = flight_segment(flight_mib);
     if (!options.card.record.empty() || flight_mib != 0) {
         auto pack = load_symbols(symbols);

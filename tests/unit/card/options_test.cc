@@ -42,6 +42,21 @@ TEST(CardOptions, TheLastOfTwoCounts) {
     EXPECT_EQ(options->card.links.size(), 2u);
 }
 
+TEST(CardOptions, AFlightRecorderThatCannotBeIsRefused) {
+    const auto with = [](std::vector<const char*> more) {
+        more.insert(more.begin(), {"--socket", "s", "--index", "0"});
+        const auto options = parse(std::move(more));
+        return options ? options->card.flight_segment == 0 ? "none" : "made" : options.error();
+    };
+    constexpr const char* kNone = "--flight-file: there is no flight recorder; give --flight MIB too";
+    EXPECT_EQ(with({"--flight", "16", "--record", "r"}),
+              "--flight: a recording (--record) has all of it; give one of the two");
+    EXPECT_EQ(with({"--flight-file", "f"}), kNone);
+    EXPECT_EQ(with({"--flight", "0", "--flight-file", "f"}), kNone);
+    EXPECT_EQ(with({"--flight", "0", "--record", "r"}), "none");
+    EXPECT_EQ(with({"--flight", "16", "--flight-file", "f"}), "made");
+}
+
 TEST(CardOptions, TakeEverythingThatIsDocumented) {
     const auto options = parse({"--socket",
                                 "s",
