@@ -36,7 +36,8 @@ constexpr std::size_t kFew = 4;
 constexpr std::uint32_t kSegment = 0;
 
 bool is_of_start(std::uint32_t kind) {
-    return kind == ORR_OTRACE_IMAGE || kind == ORR_OTRACE_SYMBOLS || kind == ORR_OTRACE_START;
+    return kind == ORR_OTRACE_IMAGE || kind == ORR_OTRACE_SYMBOLS || kind == ORR_OTRACE_START ||
+           kind == ORR_OTRACE_RESUME;
 }
 
 }  // namespace
@@ -150,6 +151,7 @@ void RecordWriter::begin_segment(const Job& job) {
     committed_ = job.bytes;
     sequence_ = 0;
     unpacked_ = 0;
+    beginning_ = true;
     const bool good = ::pwrite(fd_.get(), &none, sizeof none, at) == sizeof none &&
                       ::pwrite(fd_.get(), job.buffer.data(), job.bytes, static_cast<off_t>(base_)) ==
                           static_cast<ssize_t>(job.bytes) &&
@@ -206,10 +208,10 @@ void RecordWriter::write(Job& job) {
                  static_cast<off_t>(base_ + offsetof(orr_otrace_header, committed))) !=
         static_cast<ssize_t>(sizeof commit))
         fail("the header could not be written", errno, block.first_ps);
-    if (block.kind == ORR_OTRACE_RESUME)
-        segment_bytes_.store(0, std::memory_order_relaxed);
-    else
-        segment_bytes_.fetch_add(size, std::memory_order_relaxed);
+    // Of starts it begins with one only.
+    const bool of_begin = beginning_ && is_of_start(block.kind);
+    if (block.kind == ORR_OTRACE_START || block.kind == ORR_OTRACE_RESUME) beginning_ = false;
+    if (!of_begin) segment_bytes_.fetch_add(size, std::memory_order_relaxed);
 }
 
 }  // namespace orrery::emu

@@ -52,7 +52,8 @@ class RecordWriter {
     void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload, std::size_t bytes);
     // Of a flight recorder: what comes belongs to a new segment, which begins with this header.
     void put_segment(std::vector<std::uint8_t> header);
-    // How much of the segment is full, once all of those that were begun are under way: else 0.
+    // How much of the segment is full, beside what it begins with (up to its first START or RESUME), once all
+    // of those that were begun are under way: else 0.
     std::uint64_t segment_bytes() const {
         return begun_.load(std::memory_order_acquire) == segments_
                    ? segment_bytes_.load(std::memory_order_relaxed)
@@ -96,9 +97,9 @@ class RecordWriter {
     UniqueFd fd_;
     const Write write_;
     const std::uint64_t stride_;
-    std::uint64_t segments_ = 0;                   // of the recording thread
-    std::atomic<std::uint64_t> begun_{0};          // of them, by the writer's thread
-    std::atomic<std::uint64_t> segment_bytes_{0};  // without the state that it began with
+    std::uint64_t segments_ = 0;           // of the recording thread
+    std::atomic<std::uint64_t> begun_{0};  // of them, by the writer's thread
+    std::atomic<std::uint64_t> segment_bytes_{0};
     std::atomic<std::size_t> waiting_bytes_{0};
     std::atomic<bool> failed_{false};
 
@@ -106,6 +107,7 @@ class RecordWriter {
     std::uint64_t base_ = 0;  // of the recording in its file
     std::uint64_t committed_;
     std::uint64_t sequence_ = 0;
+    bool beginning_ = false;         // the segment has no START or RESUME yet
     unsigned unpacked_ = 0;          // blocks that are not to be packed
     std::vector<std::uint8_t> out_;  // a block as it is written
 

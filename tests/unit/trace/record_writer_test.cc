@@ -73,5 +73,47 @@ TEST_F(Waiting, WhatWasMadeToMeasureIsNoSpare) {
     EXPECT_TRUE(writer_.spare().empty());
 }
 
+// --- segments ---
+
+class Segments : public testing::Test {
+  protected:
+    static constexpr std::uint64_t kStride = 1 << 20;
+
+    void put(std::uint32_t kind, std::size_t bytes) {
+        orr_otrace_block block{};
+        block.kind = kind;
+        writer_.put(block, std::vector<std::uint8_t>(bytes));
+        writer_.drain();
+    }
+    void segment() {
+        writer_.put_segment(std::vector<std::uint8_t>(sizeof(orr_otrace_header)));
+        writer_.drain();
+    }
+
+    const TemporaryFile file_;
+    RecordWriter writer_{"the flight recorder",
+                         UniqueFd(::open(file_.path().c_str(), O_RDWR | O_CREAT, 0644)),
+                         0,
+                         {},
+                         kStride};
+};
+
+// Else one whose begin is as long as it may become would be followed by the next one at once.
+TEST_F(Segments, AreNotFullOfWhatTheyBeginWith) {
+    for (const std::uint32_t begin : {ORR_OTRACE_START, ORR_OTRACE_RESUME}) {
+        segment();
+        put(ORR_OTRACE_IMAGE, 100'000);
+        put(ORR_OTRACE_SYMBOLS, 100'000);
+        EXPECT_EQ(writer_.segment_bytes(), 0u);
+        put(begin, 100'000);
+        EXPECT_EQ(writer_.segment_bytes(), 0u);
+        put(ORR_OTRACE_LOG, 20);
+        EXPECT_EQ(writer_.segment_bytes(), sizeof(orr_otrace_block) + 20);
+    }
+    // Starts that follow are what it is full of.
+    put(ORR_OTRACE_START, 20);
+    EXPECT_EQ(writer_.segment_bytes(), 2 * (sizeof(orr_otrace_block) + 20));
+}
+
 }  // namespace
 }  // namespace orrery::emu
