@@ -14,7 +14,7 @@ class Colours {
     this.copy = dark ? fill(176, 45, 56) : fill(176, 48, 70);
     this.fill = dark ? fill(70, 38, 58) : fill(70, 52, 74);
     this.wait = dark ? fill(220, 10, 68) : fill(220, 12, 84);
-    this.range = dark ? fill(212, 28, 68) : fill(212, 50, 90);
+    this.range = dark ? fill(212, 28, 68) : fill(212, 48, 84);
     this.failed = dark ? "#ff8a80" : "#f3a29b";
     this.onSlice = "#10161d";
   }

@@ -49,6 +49,7 @@ class View {
     this.names = 170; // the width of the names
     this.share = 0; // of the host's pane; 0: by what is in it
     this.folded = new Set();
+    this.known = new Set(); // what was folded or not already
     this.selected = -1;
     this.hovered = -1;
     this.range = null; // {pane, begin, end}
@@ -118,13 +119,24 @@ class View {
           if (device[name].count === 0) continue;
           add(this.model, { type: "chart", chart: "engine", engine: name, label, rows, sums, kinds, most: device[name].most });
         }
-        for (const set of sampled)
-          for (const counter of set.counters)
-            add(this.model, { type: "chart", chart: "counter", set, counter, label: profile.texts[counter.name] });
         for (const track of streams) addTrack(this.model, track, streamLabel(profile.texts[track.name], track.stream));
+        this.addCounters(add, sampled, `counters ${number} ${device.device}`);
       }
     });
     this.place();
+  }
+
+  // Those that counted anything; many are folded at first.
+  addCounters(add, sets, key) {
+    const counters = sets.flatMap((set) => set.counters.filter(({ values }) => values[values.length - 1] !== values[0])
+      .map((counter) => ({ set, counter })));
+    if (counters.length === 0) return;
+    if (!this.known.has(key) && counters.length > 8) this.folded.add(key);
+    this.known.add(key);
+    add(this.model, { type: "head", key, label: "Counters", more: `${counters.length} sampled` });
+    if (this.folded.has(key)) return;
+    for (const { set, counter } of counters)
+      add(this.model, { type: "chart", chart: "counter", set, counter, label: this.profile.texts[counter.name] });
   }
 
   resize(width, height) {
@@ -202,7 +214,8 @@ class View {
     const pane = this.paneOf(slice);
     const { begin, end } = this.profile;
     if (!this.itemOf(slice)) {
-      this.folded.clear();
+      const { track } = rowOfSlice(this.profile, slice);
+      this.folded.delete(track.isWork ? `card ${track.process} ${track.device}` : `process ${track.process}`);
       this.layOut();
     }
     const item = this.itemOf(slice);
