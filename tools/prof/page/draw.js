@@ -114,9 +114,9 @@ class Painter {
           this.paintRange(pane);
           this.paintMarks(pane);
         });
-        for (const item of seen) this.paintName(item, pane.rowsTop + item.y - pane.scroll);
         context.fillStyle = colours.line;
         context.fillRect(view.names - 1, pane.rowsTop, 1, pane.rowsHeight);
+        for (const item of seen) this.paintName(item, pane.rowsTop + item.y - pane.scroll);
         this.paintScrollBar(pane);
       });
     });
