@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Cards of other machines, at the other ends of links or behind switches, and memory that is shared with them. */
+/* Cards of other machines, at the other ends of links or behind switches, and memory shared with them. */
 #ifndef _ORR_FOREIGN_H_
 #define _ORR_FOREIGN_H_
 
@@ -77,7 +77,7 @@ struct orr_note {
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
 	/** @nonce: of the sender; both together make the epoch */
 	__le16 nonce;
-	/** @epoch: in which the sender believes to be; in a greeting that of the last session, 0: there was none */
+	/** @epoch: in which the sender believes to be; in a greeting of the last session, 0: none */
 	__le16 epoch;
 	/** @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP */
 	__le32 status;
@@ -95,7 +95,7 @@ static_assert(sizeof(struct orr_note) == ORR_NOTE_BYTES);
 struct orr_foreign {
 	/** @port: by which it is reached */
 	u32 port;
-	/** @behind: of one behind a switch: its number; 0: nobody has asked for it, or it is at the end of a link */
+	/** @behind: of one behind a switch: its number; 0: nobody has asked, or it is at the end of a link */
 	u32 behind;
 	/** @how: what the switch says of it, as ORR_R_REACH; 0: it is not reached */
 	u32 how;
@@ -139,7 +139,7 @@ struct orr_fabric {
 	u32 forged[ORR_LINK_MAX_PORTS];
 	/** @epochs: of the last session with a node behind a switch; 0: there was none */
 	u16 epochs[ORR_NODES];
-	/** @route_lock: guards routes to cards of other machines; innermost, and nobody waits for a debugger with it */
+	/** @route_lock: guards routes to other machines' cards; innermost, no wait for debuggers in it */
 	struct mutex route_lock;
 	/** @exports: struct orr_export by number, from 1 */
 	struct xarray exports;

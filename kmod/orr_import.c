@@ -384,11 +384,11 @@ static struct orr_bo *orr_import_bo(struct orr_device *odev, struct orr_import *
  * @data: arguments
  * @drm_file: the file
  *
- * Return: 0, -EXDEV if neither a link nor a switch leads to that card, -EACCES: it does not know the handle, -ETIMEDOUT: its
- * driver does not answer, -ENOTCONN: it has gone, -ESTALE, -EPROTO, -ENOSPC and -EDQUOT: it has no grants
- * left, or the handle was imported too often, -EBUSY: an older mapping of it has not been taken away for
- * seconds, or too many imports that have ended have not been answered, -EOWNERDEAD: a semaphore that is
- * closed, …
+ * Return: 0, -EXDEV if neither a link nor a switch leads to that card, -EACCES: it does not know the
+ * handle, -ETIMEDOUT: its driver does not answer, -ENOTCONN: it has gone, -ESTALE, -EPROTO, -ENOSPC and
+ * -EDQUOT: it has no grants left, or the handle was imported too often, -EBUSY: an older mapping of it has
+ * not been taken away for seconds, or too many imports that have ended have not been answered, -EOWNERDEAD:
+ * a semaphore that is closed, …
  */
 int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {

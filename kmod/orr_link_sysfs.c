@@ -193,7 +193,7 @@ static ssize_t forged_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 	return ret ?: sysfs_emit(buf, "%u\n", READ_ONCE(odev->fabric.forged[port]));
 }
 
-/* The number of a card of another machine whose driver has answered, by a switch maybe several; 0: of none. */
+/* The numbers of cards of other machines whose drivers have answered: one at a link; 0: none. */
 static ssize_t foreign_node_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	struct orr_device *odev = orr_link_device(kobj);
