@@ -90,10 +90,11 @@ void RecordWriter::put(const orr_otrace_block& block, std::vector<std::uint8_t> 
     more_.notify_one();
 }
 
-void RecordWriter::put_segment(std::vector<std::uint8_t> header) {
+void RecordWriter::put_segment(std::vector<std::uint8_t> header, std::uint64_t begin_ps) {
     ++segments_;
     orr_otrace_block block{};
     block.kind = kSegment;
+    block.first_ps = begin_ps;
     put(block, std::move(header));
 }
 
@@ -147,6 +148,7 @@ void RecordWriter::begin_segment(const Job& job) {
     const std::uint64_t slot = (number - 1) % kFlightSlots;
     const auto at = static_cast<off_t>(offsetof(FlightHead, number) + slot * sizeof number);
     const std::uint64_t none = 0;
+    errno = ENOSPC;  // what a short write means
     base_ = kFlightHead + slot * stride_;
     committed_ = job.bytes;
     sequence_ = 0;

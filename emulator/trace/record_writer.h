@@ -51,7 +51,7 @@ class RecordWriter {
     // of it is used.
     void put(const orr_otrace_block& block, std::vector<std::uint8_t> payload, std::size_t bytes);
     // Of a flight recorder: what comes belongs to a new segment, which begins with this header.
-    void put_segment(std::vector<std::uint8_t> header);
+    void put_segment(std::vector<std::uint8_t> header, std::uint64_t begin_ps);
     // How much of the segment is full, beside what it begins with (up to its first START or RESUME), once all
     // of those that were begun are under way: else 0.
     std::uint64_t segment_bytes() const {

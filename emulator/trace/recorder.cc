@@ -169,7 +169,7 @@ void Recorder::begin_segment() {
     if (!on()) return;
     seal_header();
     offset_ = 0 - block_steps_;
-    writer_->put_segment(header_);
+    writer_->put_segment(header_, block_time_);
 }
 
 // The core goes on in a new segment, from which it can be replayed without those before it.

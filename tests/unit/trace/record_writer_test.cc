@@ -1,11 +1,14 @@
 // What waits for a file that takes nothing: how much memory that is.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <latch>
 #include <utility>
 #include <vector>
 
+#include "emulator/trace/flight.h"
 #include "emulator/trace/record_writer.h"
 #include "tests/unit/trace/recordings.h"
 
@@ -85,8 +88,8 @@ class Segments : public testing::Test {
         writer_.put(block, std::vector<std::uint8_t>(bytes));
         writer_.drain();
     }
-    void segment() {
-        writer_.put_segment(std::vector<std::uint8_t>(sizeof(orr_otrace_header)));
+    void segment(std::uint64_t time) {
+        writer_.put_segment(std::vector<std::uint8_t>(sizeof(orr_otrace_header)), time);
         writer_.drain();
     }
 
@@ -101,7 +104,7 @@ class Segments : public testing::Test {
 // Else one whose begin is as long as it may become would be followed by the next one at once.
 TEST_F(Segments, AreNotFullOfWhatTheyBeginWith) {
     for (const std::uint32_t begin : {ORR_OTRACE_START, ORR_OTRACE_RESUME}) {
-        segment();
+        segment(0);
         put(ORR_OTRACE_IMAGE, 100'000);
         put(ORR_OTRACE_SYMBOLS, 100'000);
         EXPECT_EQ(writer_.segment_bytes(), 0u);
@@ -113,6 +116,23 @@ TEST_F(Segments, AreNotFullOfWhatTheyBeginWith) {
     // Starts that follow are what it is full of.
     put(ORR_OTRACE_START, 20);
     EXPECT_EQ(writer_.segment_bytes(), 2 * (sizeof(orr_otrace_block) + 20));
+}
+
+TEST_F(Segments, SayUpToWhereTheyAreGood) {
+    const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit old_limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+    rlimit limit = old_limit;
+    limit.rlim_cur = kFlightHead + kStride + 10;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    segment(1'000);
+    EXPECT_EQ(writer_.error(), "");
+    segment(2'000);
+    setrlimit(RLIMIT_FSIZE, &old_limit);
+    std::signal(SIGXFSZ, old_handler);
+    EXPECT_EQ(writer_.error(),
+              "recording to the flight recorder stopped: a segment could not be begun: No space left on "
+              "device; it is good up to model time 2000 ps");
 }
 
 }  // namespace
