@@ -123,8 +123,10 @@ std::expected<Options, std::string> Options::parse(int argc, const char* const* 
                 return text == "0" ? "" : mib;
             },
             fmt::format("0 or {} to {}", kLeastFlightMib, kMostFlightMib)));
-    app.add_option("--flight-file", options.card.flight_file,
-                   "file for it, which whoever holds it has also when the card dies; without it: memory");
+    app.add_option(
+        "--flight-file", options.card.flight_file,
+        "file for it, which whoever holds it has also when the card dies; one that is there already "
+        "becomes FILE.last; without it: memory");
     app.add_option(
         "--symbols", symbols,
         "the firmware's symbols and sources for the recording; else those of this build, if they fit");

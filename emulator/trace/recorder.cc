@@ -7,12 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include <orrery/hw/boot.h>
+
+#include "emulator/api/flight.h"
 
 namespace orrery::emu {
 
@@ -29,6 +33,18 @@ std::size_t header_bytes(std::size_t text_bytes) {
 template <std::size_t N>
 void copy_text(std::uint8_t (&to)[N], const std::string& text) {
     std::memcpy(to, text.data(), std::min(text.size(), N - 1));
+}
+
+// What an earlier card's flight recorder has left in a file is why somebody wants one. A link is no name of
+// its own: whoever made the memory behind it (a memfd, in /proc) has it.
+bool keep_last(const std::filesystem::path& file) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(file, error))) return true;
+    const UniqueFd old(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!old || !is_flight_memory(old.get())) return true;
+    std::filesystem::path last = file;
+    last += ".last";
+    return ::rename(file.c_str(), last.c_str()) == 0;
 }
 
 }  // namespace
@@ -93,6 +109,7 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
     made->file_ = file;
     made->name_ = flight ? "the flight recorder" : file.string();
     if (info.symbols.size() <= ORR_OTRACE_MAX_BLOCK) made->symbols_ = info.symbols;
+    if (flight && !keep_last(file)) return refuse("kept, which an earlier card has left there,");
     UniqueFd fd(file.empty() && flight
                     ? ::memfd_create("orrery-flight", MFD_CLOEXEC)
                     : ::open(file.c_str(), (flight ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC, 0644));

@@ -59,8 +59,8 @@ std::uint64_t trace_hash(const HartState& state, std::span<const std::uint8_t> s
 
 class Recorder {
   public:
-    // Makes the file; an existing one is replaced. A flight recorder without one keeps its memory to itself.
-    // The error is one line: which file, and why.
+    // Makes the file; an existing one is replaced. A flight recorder without one keeps its memory to itself,
+    // and what an earlier one has left in it stays, as FILE.last. The error is one line: which file, and why.
     static std::expected<std::unique_ptr<Recorder>, std::string> create(const std::filesystem::path& file,
                                                                         const RecordingInfo& info);
     // Without finish() the recording is one of a crash: whole up to the last flush().

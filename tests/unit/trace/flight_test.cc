@@ -141,6 +141,27 @@ TEST(Flight, ItTakesNoMoreThanItShould) {
     EXPECT_LT(static_cast<std::uint64_t>(status.st_blocks) * 512, kFlightSlots * kBegin);
 }
 
+TEST(Flight, OneThatIsThereIsKept) {
+    const TemporaryFile memory;
+    const auto record = [&](unsigned rounds) { record_rounds(flight(memory.path(), kTiny), rounds, {}); };
+    record(2);
+    const auto first = kept(memory.path());
+    const UniqueFd held(::open(memory.path().c_str(), O_RDONLY | O_CLOEXEC));
+    record(4);
+    const std::filesystem::path last = memory.path().string() + ".last";
+    EXPECT_EQ(flight_recording(held.get()), first);
+    EXPECT_EQ(kept(last), first);
+    EXPECT_NE(kept(memory.path()), first);
+    // One that has no name of its own is whose who made it.
+    const TemporaryFile link;
+    std::filesystem::create_symlink(memory.path(), link.path());
+    const auto second = kept(memory.path());
+    record_rounds(flight(link.path(), kTiny), 2, {});
+    EXPECT_NE(kept(memory.path()), second);
+    EXPECT_EQ(kept(last), first);
+    std::filesystem::remove(last);
+}
+
 // What the firmware says may stand on both sides of a segment's begin.
 TEST(Flight, ARecordThatWasCutIsLeftOut) {
     const TemporaryFile memory;
