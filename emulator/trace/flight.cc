@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -72,20 +73,24 @@ struct Block {
     std::span<const std::uint8_t> payload;
 };
 
-// The blocks of a segment; nothing: they are not what a recorder wrote.
-std::optional<std::vector<Block>> blocks_of(std::span<const std::uint8_t> segment) {
+// The blocks of a segment, up to one that is not what a recorder wrote.
+std::vector<Block> blocks_of(std::span<const std::uint8_t> segment) {
     orr_otrace_header begin{};
     std::memcpy(&begin, segment.data(), sizeof begin);
     std::vector<Block> blocks;
+    std::vector<std::uint8_t> bytes;
     for (std::size_t at = begin.header_bytes; at < segment.size();) {
         Block block;
-        if (segment.size() - at < sizeof block.header) return std::nullopt;
+        if (segment.size() - at < sizeof block.header) break;
         std::memcpy(&block.header, segment.data() + at, sizeof block.header);
-        at += sizeof block.header;
-        if (block.header.magic != ORR_OTRACE_BLOCK_MAGIC || block.header.stored_bytes > segment.size() - at)
-            return std::nullopt;
-        block.payload = segment.subspan(at, block.header.stored_bytes);
-        at += block.header.stored_bytes;
+        const std::size_t size = sizeof block.header + std::size_t{block.header.stored_bytes};
+        if (block.header.magic != ORR_OTRACE_BLOCK_MAGIC || size > segment.size() - at) break;
+        const auto whole = segment.subspan(at, size);
+        bytes.assign(whole.begin(), whole.end());
+        std::memset(bytes.data() + offsetof(orr_otrace_block, checksum), 0, sizeof block.header.checksum);
+        if (XXH3_64bits(bytes.data(), size) != block.header.checksum) break;
+        block.payload = whole.subspan(sizeof block.header);
+        at += size;
         blocks.push_back(block);
     }
     return blocks;
@@ -96,9 +101,8 @@ class Joiner {
   public:
     // false: it does not go on where the last one ended.
     bool add(std::span<const std::uint8_t> segment) {
-        const auto blocks = blocks_of(segment);
-        if (!blocks) return false;
-        std::span<const Block> rest = *blocks;
+        const std::vector<Block> blocks = blocks_of(segment);
+        std::span<const Block> rest = blocks;
         if (out_.empty()) {
             orr_otrace_header begin{};
             std::memcpy(&begin, segment.data(), sizeof begin);
@@ -168,11 +172,14 @@ std::expected<std::vector<std::uint8_t>, std::string> flight_recording(int fd) {
     }
     if (segments.empty()) return std::unexpected("the flight recorder has not kept anything yet");
     std::ranges::reverse(segments);
-    Joiner joiner;
-    for (const auto& segment : segments)
-        if (!joiner.add(segment))
-            return std::unexpected("the flight recorder's segments do not follow each other");
-    return joiner.take();
+    // Whoever wrote it has died, maybe of that: what follows a joint that does not fit is what is wanted.
+    for (std::size_t first = 0, at = 0; first < segments.size(); first = std::max(at, first + 1)) {
+        Joiner joiner;
+        for (at = first; at < segments.size() && joiner.add(segments[at]);)
+            ++at;
+        if (at == segments.size()) return joiner.take();
+    }
+    return std::unexpected("the flight recorder's last segment is not what a recorder writes");
 }
 
 }  // namespace orrery::emu
