@@ -159,14 +159,19 @@ bool WorkLog::want() noexcept {
     const std::lock_guard lock(mutex_);
     if (known()) return state_.load() == State::kOn;
     Status good;
+    bool counts = counters;
     try {
         good = context_.winsys().want_work(counters ? WorkWanted::kCounters : WorkWanted::kRecords);
+        // For now, maybe: it is asked again.
+        counts = counters && (good || good.error().code == orrErrorNotSupported);
+        if (counters && !counts && state_.load() != State::kOn)
+            good = context_.winsys().want_work(WorkWanted::kRecords);
         if (good && !thread_.joinable())
             thread_ = start_quiet_thread([this](const std::stop_token& stop) { run(stop); });
     } catch (const std::exception& error) {
         good = fail(orrErrorSystem, "{}", error.what());
     }
-    counters_.store(counters);  // or it cannot, and is not asked again
+    counters_.store(counts);
     if (state_.load() == State::kOn) return true;
     if (!good) refused_ = good.error();
     state_.store(good ? State::kOn : State::kRefused);

@@ -322,6 +322,45 @@ TEST_F(Work, HasCountersWhereTheyAreWanted) {
     EXPECT_FALSE(all[0].counters);
 }
 
+TEST_F(Work, HasCountersOnceTheCardCan) {
+    FakeCard& card = system_.card();
+    const auto busy = [&](unsigned times) {
+        const std::lock_guard lock(card.mutex());
+        card.counters_busy = times;
+    };
+    busy(1);
+    Watched watched(orrProfWantWork | orrProfWantCounters);
+    fill(64);
+    synchronize();
+    fill(64);
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_FALSE(all[0].counters);
+    EXPECT_TRUE(all[1].counters);
+}
+
+// Who upgrades while others have records.
+TEST_F(Work, KeepsItsRecordsWhileTheCardCannotCount) {
+    Watched watched;
+    fill(64);
+    synchronize();
+    {
+        FakeCard& card = system_.card();
+        const std::lock_guard lock(card.mutex());
+        card.counters_busy = 1;
+    }
+    Watched counted(orrProfWantWork | orrProfWantCounters);
+    for (int i = 0; i < 2; ++i) {
+        fill(64);
+        synchronize();
+    }
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_FALSE(all[1].counters);
+    EXPECT_TRUE(all[2].counters);
+}
+
 TEST_F(Work, ThatIsLostIsSaidToBe) {
     Watched watched;
     fill(64);

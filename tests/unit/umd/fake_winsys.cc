@@ -346,6 +346,10 @@ class FakeDevice final : public Device {
     Status want_work(WorkWanted wanted) override {
         const std::lock_guard lock(card_.mutex());
         if (!card_.records_work) return Device::want_work(wanted);
+        if (wanted == WorkWanted::kCounters && card_.counters_busy) {
+            --card_.counters_busy;
+            return fail(orrErrorSystem, "a debugger holds the card");
+        }
         card_.counters_wanted = wanted == WorkWanted::kCounters;
         if (card_.work_wanted && wanted != WorkWanted::kNone) return {};
         card_.work_wanted = wanted != WorkWanted::kNone;

@@ -182,6 +182,7 @@ class FakeCard {
     bool takes_samples = true;
     // With what it did, number n of it 1000 * index + n, or without.
     bool counters_wanted = false;
+    unsigned counters_busy = 0;  // so often it cannot for now
     std::deque<std::pair<drm_orr_work_record, bool>> work_records;
     int live_pages = 0;
     std::uint32_t grants = 0;
