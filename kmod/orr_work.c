@@ -140,20 +140,32 @@ static void orr_work_forget_jobs(struct orr_work *work)
 }
 
 /* What jobs did is wanted too. Inside orr_enter(), which the caller is for the sink. */
-static int orr_work_count(struct orr_file *file)
+static void orr_work_count(struct orr_file *file, struct orr_work_job *jobs)
 {
 	struct orr_sink *sink = &file->odev->sink;
 	struct orr_work *work = &file->work;
 
 	lockdep_assert_held(&work->lock);
 	lockdep_assert_held(&sink->lock);
-	work->jobs = kcalloc(ORR_WORK_JOBS, sizeof(*work->jobs), GFP_KERNEL_ACCOUNT);
-	if (!work->jobs)
-		return -ENOMEM;
+	work->jobs = jobs;
 	orr_work_forget_jobs(work);
 	if (!sink->counting++)
 		orr_write32(file->odev, ORR_R_SINK_ASK, ORR_SINK_ASK_JOBS);
-	return 0;
+}
+
+static void orr_work_uncount(struct orr_file *file)
+{
+	struct orr_device *odev = file->odev;
+	int idx;
+
+	lockdep_assert_held(&file->work.lock);
+	lockdep_assert_held(&odev->sink.lock);
+	kfree(file->work.jobs);
+	file->work.jobs = NULL;
+	if (--odev->sink.counting || orr_enter(odev, &idx))
+		return;
+	orr_write32(odev, ORR_R_SINK_ASK, 0);
+	orr_exit(odev, idx);
 }
 
 static int orr_work_start(struct orr_file *file, bool counters)
@@ -165,12 +177,21 @@ static int orr_work_start(struct orr_file *file, bool counters)
 	lockdep_assert_held(&work->lock);
 	if (odev->info.sink_bytes < ORR_SINK_BYTES || (counters && !orr_counts_jobs(odev)))
 		return -EOPNOTSUPP;
-	if (work->wanted && (work->jobs || !counters))
+	if (work->wanted && counters == !!work->jobs)
 		return 0;
+
+	struct orr_work_job *jobs __free(kfree) =
+		counters ? kcalloc(ORR_WORK_JOBS, sizeof(*jobs), GFP_KERNEL_ACCOUNT) : NULL;
+
+	if (counters && !jobs)
+		return -ENOMEM;
 	guard(mutex)(&odev->sink.lock);
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
+	/* Before the sink, whose command is answered: then both are known to be on. */
+	if (jobs)
+		orr_work_count(file, no_free_ptr(jobs));
 	if (!work->wanted) {
 		ret = orr_sink_get(odev);
 		if (!ret) {
@@ -178,28 +199,22 @@ static int orr_work_start(struct orr_file *file, bool counters)
 			work->next = orr_sink_head(&odev->sink);
 		}
 	}
-	if (!ret && counters && !work->jobs)
-		ret = orr_work_count(file);
 	orr_exit(odev, idx);
+	if (work->jobs && (ret || !counters))
+		orr_work_uncount(file);
 	return ret;
 }
 
 static void orr_work_stop(struct orr_file *file)
 {
 	struct orr_device *odev = file->odev;
-	int idx;
 
 	lockdep_assert_held(&file->work.lock);
 	if (!file->work.wanted)
 		return;
 	if (file->work.jobs) {
 		guard(mutex)(&odev->sink.lock);
-		kfree(file->work.jobs);
-		file->work.jobs = NULL;
-		if (!--odev->sink.counting && !orr_enter(odev, &idx)) {
-			orr_write32(odev, ORR_R_SINK_ASK, 0);
-			orr_exit(odev, idx);
-		}
+		orr_work_uncount(file);
 	}
 	file->work.wanted = false;
 	orr_sink_put(odev);

@@ -190,6 +190,16 @@ void WorkLog::run(const std::stop_token& stop) {
         lock.unlock();
         (void)drain();
         lock.lock();
+        if (counters_.load() && !prof_has(orrProfWantCounters)) {
+            // They take room of everybody's. The second look is as the one below.
+            counters_.store(false);
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+            if (prof_has(orrProfWantCounters)) {
+                counters_.store(true);
+            } else if (prof_has(orrProfWantWork)) {
+                (void)context_.winsys().want_work(WorkWanted::kRecords);
+            }
+        }
         if (prof_has(orrProfWantWork)) continue;
         // Whoever subscribes now and still finds it on has been seen by the second look.
         state_.store(State::kOff);

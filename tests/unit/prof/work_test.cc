@@ -322,6 +322,31 @@ TEST_F(Work, HasCountersWhereTheyAreWanted) {
     EXPECT_FALSE(all[0].counters);
 }
 
+// They take room of all processes'.
+TEST_F(Work, HasCountersOnlyWhileTheyAreWanted) {
+    FakeCard& card = system_.card();
+    const auto counts = [&] {
+        const std::lock_guard lock(card.mutex());
+        return card.counters_wanted;
+    };
+    Watched watched;
+    {
+        Watched counted(orrProfWantWork | orrProfWantCounters);
+        fill(64);
+        EXPECT_TRUE(counts());
+        synchronize();
+        EXPECT_EQ(counted.flushed().size(), 1u);
+    }
+    while (counts())  // the library's thread notices
+        std::this_thread::yield();
+    fill(64);
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 2u) << "the records go on";
+    EXPECT_TRUE(all[0].counters);
+    EXPECT_FALSE(all[1].counters);
+}
+
 TEST_F(Work, HasCountersOnceTheCardCan) {
     FakeCard& card = system_.card();
     const auto busy = [&](unsigned times) {

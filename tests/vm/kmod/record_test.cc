@@ -155,6 +155,7 @@ TEST(Records, HaveWhatEachJobDidAndNothingOfOthers) {
     ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START), 0);
     ASSERT_EQ(one.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
     ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START | ORR_WORK_COUNTERS), 0) << "as well, from now on";
+    ASSERT_EQ(one.queue->run(std::vector{fill(kVa, 64, 1)}), 0) << "by then it holds";
     ASSERT_EQ(switch_work(two.fd(), ORR_WORK_START | ORR_WORK_COUNTERS), 0);
     ASSERT_EQ(switch_work(three.fd(), ORR_WORK_START), 0);
     // Their queues work at one time.
@@ -173,9 +174,9 @@ TEST(Records, HaveWhatEachJobDidAndNothingOfOthers) {
     ASSERT_EQ(three.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
     for (Place* place : {&one, &two}) {
         const auto all = counted(place->fd(), place == &one ? 7 : 100);
-        const unsigned first = place == &one ? 1 : 0;
+        const unsigned first = place == &one ? 2 : 0;
         ASSERT_EQ(all.size(), kFills + first);
-        if (first == 1) EXPECT_EQ(all[0].did.known, 0u) << "it began before";
+        if (first != 0) EXPECT_EQ(all[0].did.known, 0u) << "it began before";
         for (unsigned n = 1; n <= kFills; ++n) {
             const auto& [record, did] = all[n - 1 + first];
             const std::uint64_t bytes = 64ull * n * (place == &one ? 1 : 100);
@@ -188,6 +189,14 @@ TEST(Records, HaveWhatEachJobDidAndNothingOfOthers) {
     }
     for (const Counted& each : counted(three.fd()))
         EXPECT_EQ(each.did.known, 0u) << "nobody of this process has asked";
+    // One has them no more, and keeps its records; the other has.
+    ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START), 0);
+    for (Place* place : {&one, &two}) {
+        ASSERT_EQ(place->queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+        const auto all = counted(place->fd());
+        ASSERT_EQ(all.size(), 1u);
+        EXPECT_EQ(all[0].did.known, place == &one ? 0 : (1ull << ORR_JOB_COUNTERS) - 1);
+    }
     // The last who wanted them goes.
     ASSERT_EQ(switch_work(two.fd(), ORR_WORK_STOP), 0);
     ASSERT_EQ(switch_work(one.fd(), ORR_WORK_STOP), 0);
