@@ -247,6 +247,23 @@ TEST_P(JobTruth, BytesOfOtherCardsAndWaitsForThemAreTheirs) {
     EXPECT_EQ(of_port(2)[ORR_JOB_LINK_PS], 0u);
 }
 
+TEST_P(JobTruth, BytesOfTheHostAreTheirs) {
+    constexpr std::uint64_t kWords = 1000, kGroups = 2, kBytes = kGroups * kWords * 8;
+    start(0, desc(kTriad, {kData, kHostData, kData + (1 << 18), kWords}, kGroups));
+    start(1, desc(kTriad, {kHostData + (1 << 19), kData + (2 << 18), kData + (3 << 18), kWords}, kGroups));
+    rig.run();
+    ASSERT_EQ(log.jobs.size(), 2u);
+    for (const Job& job : log.jobs)
+        EXPECT_EQ(job.completion.status, ORR_DONE_OK);
+    expect_all();
+    EXPECT_EQ(of_port(0)[ORR_JOB_HOST_READ], kBytes);
+    EXPECT_EQ(of_port(0)[ORR_JOB_HOST_WRITTEN], 0u);
+    EXPECT_EQ(of_port(0)[ORR_JOB_VRAM_WRITTEN], kBytes);
+    EXPECT_EQ(of_port(1)[ORR_JOB_HOST_READ], 0u);
+    EXPECT_EQ(of_port(1)[ORR_JOB_HOST_WRITTEN], kBytes);
+    EXPECT_EQ(of_port(1)[ORR_JOB_VRAM_WRITTEN], 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, JobTruth, testing::Values(0u, 2u));
 
 class CopyJobTruth : public testing::Test {
@@ -332,6 +349,75 @@ TEST_F(CopyJobTruth, BytesOfOtherCardsAreTheirs) {
     EXPECT_EQ(log.jobs[1].counts[ORR_JOB_LINK_READ], kBytes);
     EXPECT_EQ(log.jobs[1].counts[ORR_JOB_LINK_WRITTEN], 0u);
     EXPECT_EQ(log.jobs[1].counts[ORR_JOB_VRAM_WRITTEN], (kBytes + kLine - 1) / kLine * kLine);
+}
+
+TEST_F(CopyJobTruth, WhatAListTakesIsItsCopysToo) {
+    CopyEngine engine(0, rates(), rig.context);
+    constexpr std::uint32_t kEntries = 100;
+    constexpr std::uint64_t kEach = 4096, kListAt = 2 << 20;
+    for (std::uint8_t* const list : {rig.vram.data() + kDataOffset, rig.host_data}) {
+        auto* const entries = reinterpret_cast<orr_copy_entry*>(list + kListAt);
+        for (std::uint64_t i = 0; i < kEntries; ++i)
+            entries[i] = {kHostData + i * kEach, kData + i * kEach, kEach, 0};
+    }
+    orr_desc_copies desc{};
+    desc.op = ORR_DESC_COPIES;
+    desc.asid = 1;
+    desc.bytes = kEntries * kEach;
+    desc.entries = kEntries;
+    for (const std::uint64_t list : {kData, kHostData}) {
+        desc.list = list + kListAt;
+        ASSERT_TRUE(engine.start(Rig::words_of(desc), 1));
+        rig.run();
+    }
+    ASSERT_EQ(log.jobs.size(), 2u);
+    expect_all();
+    const JobCounts &there = log.jobs[0].counts, &in_host = log.jobs[1].counts;
+    EXPECT_EQ(there[ORR_JOB_HOST_READ], kEntries * kEach);
+    EXPECT_GE(there[ORR_JOB_VRAM_READ], kEntries * sizeof(orr_copy_entry)) << "the list, and what walks read";
+    EXPECT_EQ(in_host[ORR_JOB_HOST_READ], kEntries * (kEach + sizeof(orr_copy_entry)));
+    for (const JobCounts& each : {there, in_host}) {
+        EXPECT_EQ(each[ORR_JOB_MOVED], kEntries * kEach);
+        EXPECT_EQ(each[ORR_JOB_VRAM_WRITTEN], kEntries * kEach);
+    }
+}
+
+TEST_F(CopyJobTruth, AReductionReadsBothSidesAndAFillNone) {
+    CopyEngine engine(0, rates(), rig.context);
+    constexpr std::uint64_t kBytes = 1 << 20;
+    orr_desc_reduce reduce{};
+    reduce.op = ORR_DESC_REDUCE;
+    reduce.asid = 1;
+    reduce.src = kHostData;
+    reduce.dst = kData;
+    reduce.row_bytes = kBytes;
+    reduce.rows = 1;
+    reduce.type = ORR_TYPE_I8;
+    reduce.function = ORR_REDUCE_ADD;
+    ASSERT_TRUE(engine.start(Rig::words_of(reduce), 1));
+    rig.run();
+    std::swap(reduce.src, reduce.dst);
+    ASSERT_TRUE(engine.start(Rig::words_of(reduce), 2));
+    rig.run();
+    orr_desc_copy fill = Rig::copy(0, kData, kBytes);
+    fill.op = ORR_DESC_FILL;
+    fill.pattern_bytes = 1;
+    ASSERT_TRUE(engine.start(Rig::words_of(fill), 3));
+    rig.run();
+    ASSERT_EQ(log.jobs.size(), 3u);
+    for (const Job& job : log.jobs)
+        EXPECT_EQ(job.completion.status, ORR_DONE_OK);
+    expect_all();
+    const JobCounts &here = log.jobs[0].counts, &there = log.jobs[1].counts, &filled = log.jobs[2].counts;
+    EXPECT_EQ(here[ORR_JOB_HOST_READ], kBytes);
+    EXPECT_GE(here[ORR_JOB_VRAM_READ], kBytes);
+    EXPECT_EQ(here[ORR_JOB_VRAM_WRITTEN], kBytes);
+    EXPECT_EQ(there[ORR_JOB_HOST_READ], kBytes);
+    EXPECT_EQ(there[ORR_JOB_HOST_WRITTEN], kBytes);
+    EXPECT_EQ(there[ORR_JOB_VRAM_WRITTEN], 0u);
+    EXPECT_EQ(filled[ORR_JOB_VRAM_WRITTEN], kBytes);
+    EXPECT_LT(filled[ORR_JOB_VRAM_READ], kBytes) << "what walks read";
+    EXPECT_EQ(filled[ORR_JOB_HOST_READ] + filled[ORR_JOB_HOST_WRITTEN], 0u);
 }
 
 TEST_F(CopyJobTruth, PartsOfACopyAreAllOfIt) {
