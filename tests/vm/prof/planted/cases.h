@@ -2,21 +2,25 @@
 // against that.
 #pragma once
 
+#include <iosfwd>
+#include <string>
 #include <string_view>
 
 namespace planted {
 
 struct Case {
     const char* name;
-    // What explain has to call the limit; "none": it has to find nothing.
+    // The rule that explain has to put first; "none": it has to say that nothing limits it.
     const char* limit;
     const char* why;
     void (*run)();
-    unsigned cards;
+    int device;  // of which it has to say so
 };
 
-// All, the ones that limit something first.
 const Case* find(std::string_view name);
+// The names of all.
 void list();
+// Empty if what `orrery-prof explain --json` says is right, else a line.
+std::string judge(const Case& one, std::istream& explained);
 
 }  // namespace planted

@@ -1,6 +1,7 @@
-// planted CASE: runs one; planted --list: name, limit and cards of each.
+// planted CASE: runs one; planted --judge CASE: reads what explain says of it; planted --list: all names.
 #include <cstdio>
 #include <exception>
+#include <iostream>
 
 #include <fmt/format.h>
 
@@ -11,12 +12,19 @@ int main(int argc, char** argv) {
         planted::list();
         return 0;
     }
-    const planted::Case* const one = argc == 2 ? planted::find(argv[1]) : nullptr;
+    const bool judges = argc == 3 && std::string_view(argv[1]) == "--judge";
+    const planted::Case* const one = argc == 2 || judges ? planted::find(argv[argc - 1]) : nullptr;
     if (one == nullptr) {
-        fmt::print(stderr, "usage: planted CASE | --list\n");
+        fmt::print(stderr, "usage: planted CASE | --judge CASE | --list\n");
         return 2;
     }
     try {
+        if (judges) {
+            const std::string wrong = planted::judge(*one, std::cin);
+            if (wrong.empty()) return 0;
+            fmt::print("{}\n", wrong);
+            return 1;
+        }
         one->run();
     } catch (const std::exception& error) {
         fmt::print(stderr, "planted {}: {}\n", one->name, error.what());

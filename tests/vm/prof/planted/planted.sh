@@ -1,0 +1,16 @@
+#!/bin/sh
+# What explain says of programs whose limit is known.
+set -eu
+wrong=0
+for name in $(planted --list); do
+    orrery-prof record --counters -o /tmp/one.prof -- planted "$name" >/tmp/log 2>&1 || {
+        cat /tmp/log
+        exit 1
+    }
+    orrery-prof explain /tmp/one.prof --json >/tmp/one.json
+    planted --judge "$name" </tmp/one.json || wrong=$((wrong + 1))
+done
+[ "$wrong" = 0 ] || {
+    echo "$wrong are wrong"
+    exit 1
+}
