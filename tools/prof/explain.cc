@@ -15,9 +15,39 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void look(const Activity& activity, const Sums& sums, const DeviceSums& device,
+// What kernels of other processes had of the card's cores while this one's ran, as a share of its span.
+double others_on(const Model& model, const Activity& activity, const DeviceSums& device) {
+    const CardRecord* const card = device.device->card;
+    if (card == nullptr || card->vector_cores == 0) return 0;
+    double used_ps = 0;
+    for (const Activity& other : model.processes)
+        for (const DeviceModel& same : other.devices) {
+            if (&other == &activity || same.card == nullptr || same.card->uid != card->uid) continue;
+            std::size_t first = 0;  // of device.vector, that ends behind what is looked at
+            for (const std::uint32_t number : same.work) {
+                const WorkRecord& work = *other.work[number].record;
+                while (first < device.vector.size() && device.vector[first].end <= work.begin_ps)
+                    ++first;
+                if (other.work[number].operation() != Operation::kKernel || work.begin_ps == work.end_ps)
+                    continue;
+                std::uint64_t beside = 0;
+                for (std::size_t i = first; i < device.vector.size() && device.vector[i].begin < work.end_ps;
+                     ++i)
+                    beside += std::min(device.vector[i].end, work.end_ps) -
+                              std::max(device.vector[i].begin, work.begin_ps);
+                used_ps += static_cast<double>(work.used_ps) * static_cast<double>(beside) /
+                           static_cast<double>(work.end_ps - work.begin_ps);
+            }
+        }
+    return used_ps / card->vector_cores / static_cast<double>(device.span_ps);
+}
+
+void look(const Model& model, const Activity& activity, const Sums& sums, const DeviceSums& device,
           std::vector<Finding>& findings) {
-    const Shares shares = shares_of(device);
+    if (device.span_ps < kLeastSpanPs) return;
+    Shares shares = shares_of(device);
+    shares.others_cores = std::min(shares.unused_cores, others_on(model, activity, device));
+    shares.unused_cores -= shares.others_cores;
     Facts facts{activity, sums, device, shares, {}, {}};
     for (const KernelSums& kernel : device.kernels) {
         facts.counters.add(kernel.counters);
@@ -60,12 +90,16 @@ std::vector<const Finding*> of_device(const Explanation& all, std::uint32_t devi
     return own;
 }
 
-std::string verdict(const std::vector<const Finding*>& findings) {
+std::string verdict(const std::vector<const Finding*>& findings, std::uint64_t span_ps) {
+    if (span_ps < kLeastSpanPs) return "too short to say what limits it";
     if (findings.empty()) return "nothing takes a tenth of its time: no single thing limits it";
     if (findings[0]->at_bound && findings[0]->share >= 0.8)
         return "nothing limits it beyond " + findings[0]->title;
     if (limit_of(findings) == nullptr) return "nothing limits it beyond what the card can do";
-    return "limited most by " + findings[0]->title;
+    const std::string& limit = limit_of(findings)->title;
+    if (!findings[0]->at_bound) return "limited most by " + limit;
+    return fmt::format("at its bound ({}) for {:.0f} % of that; beyond it limited most by {}",
+                       findings[0]->title, findings[0]->share * 100, limit);
 }
 
 // Lines of 100 columns; those behind the first begin at `indent`.
@@ -92,7 +126,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 std::string device_text(const Explanation& all, const DeviceSums& device) {
     const auto findings = of_device(all, device.device->number);
     std::string text = fmt::format("  device {}, {} of model time: {}\n", device.device->number,
-                                   text::duration(device.span_ps), verdict(findings));
+                                   text::duration(device.span_ps), verdict(findings, device.span_ps));
     for (const Finding* finding : findings) {
         text += fmt::format("\n    {:>3.0f} %  {}\n", finding->share * 100, finding->title);
         for (const auto& [head, line] : {std::pair("seen", &finding->evidence),
@@ -107,12 +141,12 @@ std::string device_text(const Explanation& all, const DeviceSums& device) {
 
 }  // namespace
 
-Explanation explain(const Activity& activity) {
+Explanation explain(const Model& model, const Activity& activity) {
     Explanation all;
     all.activity = &activity;
     all.sums = sums_of(activity);
     for (const DeviceSums& device : all.sums.devices)
-        look(activity, all.sums, device, all.findings);
+        look(model, activity, all.sums, device, all.findings);
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t i = 0; i < all.findings.size(); ++i)
         order.emplace_back(-all.findings[i].share, i);
@@ -127,7 +161,7 @@ Explanation explain(const Activity& activity) {
 std::string explain_text(const Model& model) {
     std::string text;
     for (const Activity& activity : model.processes) {
-        const Explanation all = explain(activity);
+        const Explanation all = explain(model, activity);
         text += fmt::format("{}process {}: {}\n", text.empty() ? "" : "\n", activity.process->pid,
                             plain(activity.process->command));
         if (all.sums.devices.empty()) text += "  no card did anything for it that is in the profile\n";
@@ -141,14 +175,14 @@ std::string explain_text(const Model& model) {
 std::string explain_json(const Model& model) {
     Json json = {{"processes", Json::array()}};
     for (const Activity& activity : model.processes) {
-        const Explanation all = explain(activity);
+        const Explanation all = explain(model, activity);
         Json process = {{"pid", activity.process->pid}, {"command", activity.process->command}};
         Json& devices = process["devices"] = Json::array();
         for (const DeviceSums& device : all.sums.devices) {
             const auto findings = of_device(all, device.device->number);
             Json one = {{"device", device.device->number},
                         {"span_ps", device.span_ps},
-                        {"verdict", verdict(findings)},
+                        {"verdict", verdict(findings, device.span_ps)},
                         {"findings", Json::array()}};
             for (const Finding* finding : findings) {
                 one["findings"].push_back({{"rule", finding->rule},

@@ -31,8 +31,10 @@ struct Explanation {
 
 // Of less than this share nothing is said.
 inline constexpr double kLeastShare = 0.1;
+// In less model time a launch or two is all that there is to see.
+inline constexpr std::uint64_t kLeastSpanPs = 50'000'000;
 
-Explanation explain(const Activity& activity);
+Explanation explain(const Model& model, const Activity& activity);
 
 // Of all processes.
 std::string explain_text(const Model& model);

@@ -149,7 +149,7 @@ class Writer {
                           slices, model_begin_, &activity, &places);
             }
         }
-        const Explanation explained = explain(activity);
+        const Explanation explained = explain(model_, activity);
         for (const Finding& finding : explained.findings)
             findings_.push_back(finding_json(finding, number));
         for (const DeviceSums& sums : explained.sums.devices) {

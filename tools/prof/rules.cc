@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t kSmallCopyBytes = 64 << 10;  // a mean below this: what is not bytes counts
 constexpr double kNearBound = 0.8;
+// A kernel that reaches so much of VRAM's bandwidth is limited by that, whatever its cores do meanwhile.
+constexpr double kAtVram = 0.9;
 
 std::string percent(double share) {
     return fmt::format("{:.0f} %", share * 100);
@@ -103,7 +105,12 @@ std::optional<Said> compute(const Facts& facts) {
     said.bound = known(facts.device.device->bounds.gflops_f32, "GFLOP/s of 32 bits");
     said.gap = fmt::format("{} of the peak of the types used", percent(share));
     said.at_bound = share >= kNearBound;
-    if (said.at_bound) {
+    if (facts.roofline.flops == 0 && simd >= 0.5 && lanes >= 0.9) {
+        // What instructions on whole numbers can do at most is in no table.
+        said.gap = "no floating point: whole vectors, one after the other";
+        said.at_bound = true;
+        said.advice = "fewer operations, or of fewer bits: cores do nothing else";
+    } else if (said.at_bound) {
         said.advice = "fewer operations, or of fewer bits: nothing else makes it faster on this card";
     } else if (simd < 0.3) {
         said.advice = "it is scalar code: compile it for vectors, or give its loops a form that vectorises";
@@ -334,19 +341,28 @@ std::optional<Said> uneven_cards(const Facts& facts) {
     return said;
 }
 
+// All of the cores is none.
+bool has_quota(const Facts& facts) {
+    return facts.device.quota_permille != 0 && facts.device.quota_permille < 1000;
+}
+
 std::optional<Said> preemption(const Facts& facts) {
-    if (facts.device.quota_permille != 0) return {};
-    Said said{.share = facts.shares.idle_of(Idle::kHeldBack)};
+    if (has_quota(facts)) return {};
+    const double held = facts.shares.idle_of(Idle::kHeldBack), others = facts.shares.others_cores;
+    Said said{.share = held + others};
     said.evidence =
         fmt::format("work was there and did not run for {} of the time; kernels were interrupted {} times",
-                    percent(said.share), text::grouped(facts.device.preemptions));
+                    percent(held), text::grouped(facts.device.preemptions));
+    if (others > 0)
+        said.evidence +=
+            fmt::format("; while they ran, other processes here had cores for {}", percent(others));
     said.bound = "the whole card";
     said.gap = fmt::format("{} less if it had the card for itself", time_of(facts, said.share));
     return said;
 }
 
 std::optional<Said> quota(const Facts& facts) {
-    if (facts.device.quota_permille == 0) return {};
+    if (!has_quota(facts)) return {};
     Said said{.share = facts.shares.idle_of(Idle::kHeldBack)};
     const double allowed = static_cast<double>(facts.device.quota_permille) / 1000;
     said.evidence = fmt::format(
@@ -448,6 +464,16 @@ Shares shares_of(const DeviceSums& sums) {
         part(counters.launch_ps + counters.used_ps - std::min(counters.used_ps, counters.busy_ps));
     shares.compute =
         std::max(0.0, counted - shares.latency - shares.bandwidth - shares.link - shares.item_launch);
+    // Of kernels that move as much as VRAM can, cores compute in the time that the bytes take anyway.
+    for (const KernelSums& kernel : sums.kernels) {
+        const auto ps = static_cast<double>(kernel.roofline.ps);
+        if (kernel.roofline.memory_ps < kAtVram * ps || ps == 0) continue;
+        const CounterSums& own = kernel.counters;
+        const std::uint64_t waits = own.latency_ps + own.bandwidth_ps + own.link_ps + own.launch_ps;
+        const double moves = std::min(shares.compute, part(own.busy_ps - std::min(own.busy_ps, waits)));
+        shares.compute -= moves;
+        shares.bandwidth += moves;
+    }
     // Copies beside which no kernel ran; of several at a time the first of these counts.
     Intervals taken = sums.vector;
     const auto take = [&](std::initializer_list<Direction> directions) {

@@ -17,6 +17,7 @@ struct Shares {
     double compute = 0, bandwidth = 0, latency = 0, link = 0, item_launch = 0;
     double uncounted = 0;      // of kernels without counters
     double unused_cores = 0;   // a kernel ran, and cores had nothing to do
+    double others_cores = 0;   // or had kernels of other processes of the profile
     double kernel_launch = 0;  // to the first work-group of kernels
     double host_copies = 0;    // copies from and to the host, and no kernel
     double peer_copies = 0;    // the same of other cards

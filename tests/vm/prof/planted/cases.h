@@ -1,5 +1,5 @@
-// Programs that are each slow for one reason, which the author knows: what `orrery-prof explain` says of them is held
-// against that.
+// Programs that are each slow for one reason, which the author knows: what `orrery-prof explain` says of them
+// is held against that.
 #pragma once
 
 #include <iosfwd>

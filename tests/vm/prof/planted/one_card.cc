@@ -1,6 +1,10 @@
 // Limits that one card knows.
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
-#include <thread>
+#include <stdexcept>
 
 #include "tests/vm/prof/planted/cases.h"
 #include "tests/vm/prof/planted/work.h"
@@ -130,32 +134,48 @@ void imbalance_tail() {
     repeat("mix_integers", 4, Work(), {.groups = cores() + 1, .rounds = 12'000});
 }
 
-// A batch job that somebody in a hurry interrupts all the time.
-void preemption_by_urgent() {
-    const Work work;
-    orrStreamAttributes low = ORR_INIT(orrStreamAttributes), high = ORR_INIT(orrStreamAttributes);
-    low.priority = 1;
-    high.priority = -1;
-    const orrery::Stream batch(low), urgent(high);
-    work.launch("multiply_add", {.groups = 4 * cores(), .rounds = 20'000}, batch);
-    while (!batch.done()) {
-        work.launch("multiply_add", {.rounds = 600}, urgent);
-        urgent.synchronize();
+// Kernels of this process beside those of another one, which has the card's cores for most of the time. It is
+// forked before this one has used the card, and not recorded for long: it ends when this one has.
+void beside_another(const orrStreamAttributes& others) {
+    int ends[2], begun[2];
+    if (::pipe(ends) != 0 || ::pipe(begun) != 0) throw std::runtime_error("no pipe");
+    const pid_t other = ::fork();
+    if (other == 0) {
+        ::close(ends[1]);
+        const Work work;
+        const orrery::Stream stream(others);
+        pollfd over{.fd = ends[0], .events = POLLIN, .revents = 0};
+        for (bool first = true; ::poll(&over, 1, 0) == 0; first = false) {
+            for (unsigned i = 0; i < 4; ++i)
+                work.launch("multiply_add", {.rounds = 8'000}, stream);
+            if (first) (void)!::write(begun[1], "", 1);
+            stream.synchronize();
+        }
+        ::_exit(0);
     }
+    char byte;
+    (void)!::read(begun[0], &byte, 1);
+    {
+        const Work work;
+        const orrery::Stream stream;
+        for (unsigned i = 0; i < 6; ++i)
+            work.launch("mix_integers", {.rounds = 8'000}, stream);
+        stream.synchronize();
+    }
+    ::close(ends[1]);
+    ::waitpid(other, nullptr, 0);
+    for (const int end : {ends[0], begun[0], begun[1]})
+        ::close(end);
 }
-// The same by two streams that take turns, whose kernels are longer.
-void preemption_by_two() {
-    const Work work;
-    orrStreamAttributes high = ORR_INIT(orrStreamAttributes);
-    high.priority = -1;
-    const orrery::Stream batch;
-    const orrery::Stream urgent[2]{orrery::Stream(high), orrery::Stream(high)};
-    for (unsigned i = 0; i < 3; ++i)
-        work.launch("sum_up", {.groups = 2 * cores(), .rounds = 60}, batch);
-    for (unsigned turn = 0; !batch.done(); ++turn) {
-        work.launch("mix_integers", {.rounds = 1'500}, urgent[turn % 2]);
-        urgent[turn % 2].synchronize();
-    }
+void preemption_by_urgent() {
+    orrStreamAttributes urgent = ORR_INIT(orrStreamAttributes);
+    urgent.priority = -1;
+    beside_another(urgent);
+}
+void preemption_by_share() {
+    orrStreamAttributes large = ORR_INIT(orrStreamAttributes);
+    large.weight = 640;
+    beside_another(large);
 }
 
 void quota_quarter() {
@@ -175,7 +195,7 @@ void none_pipeline() {
     const Work work(16 * kMiB);
     const orrery::PinnedArray<float> host(4 * kMiB);
     const orrery::Stream streams[3];
-    for (unsigned i = 0; i < 12; ++i) {
+    for (unsigned i = 0; i < 40; ++i) {
         const orrery::Stream& stream = streams[i % 3];
         const std::size_t at = i % 4 * kMiB;
         orrery::copy(work.in.data() + at, host.data() + at, 4 * kMiB, stream);
@@ -186,15 +206,8 @@ void none_pipeline() {
         stream.synchronize();
 }
 
-// Two kinds of kernels, each half of the time, at two different limits.
-void none_mixture() {
-    const Work work(8 * kMiB);
-    const orrery::Stream stream;
-    for (unsigned i = 0; i < 6; ++i) {
-        work.launch("multiply_add", {.rounds = 4'000}, stream);
-        work.launch("triad", {.rounds = 2}, stream);
-    }
-    stream.synchronize();
+void none_at_peak() {
+    repeat("multiply_add", 6, Work(kMiB), {.rounds = 40'000});
 }
 void none_one_short_kernel() {
     repeat("triad", 1, Work(kMiB), {});

@@ -38,7 +38,8 @@ void in_step(const std::array<std::uint64_t, 2>& rounds) {
     for (unsigned step = 0; step < 10; ++step)
         for (const Side& side : sides) {
             const orrery::DeviceGuard guard(side.device);
-            side.work->launch("multiply_add", {.rounds = rounds[static_cast<unsigned>(side.device)]}, *side.stream);
+            side.work->launch("multiply_add", {.rounds = rounds[static_cast<unsigned>(side.device)]},
+                              *side.stream);
             orrery::check(orrGroupBarrierAsync(groups[side.device], side.stream->handle(), nullptr));
         }
     for (const Side& side : sides)
@@ -89,7 +90,7 @@ void rank_in_step() {
 }
 
 void none_in_step() {
-    in_step({5'000, 5'000});
+    in_step({20'000, 20'000});
 }
 
 }  // namespace planted

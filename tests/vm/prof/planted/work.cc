@@ -11,10 +11,7 @@ std::uint32_t cores() {
 }
 
 Work::Work(std::size_t size, bool scattered)
-    : bytes(size),
-      library(planted_kernels_image()),
-      in(size / sizeof(float)),
-      out(size / sizeof(float)) {
+    : bytes(size), library(planted_kernels_image()), in(size / sizeof(float)), out(size / sizeof(float)) {
     library.preload();
     if (scattered) {
         // A linear congruence whose period is a power of two: all of them.

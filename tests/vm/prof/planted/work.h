@@ -15,8 +15,8 @@ inline constexpr std::size_t kMiB = 1 << 20;
 // As many groups as the current card has cores.
 std::uint32_t cores();
 
-// The kernels, and memory for them on the current card. `in` is a cycle through all its elements, in an order that no
-// cache likes, if `scattered`, else zeros.
+// The kernels, and memory for them on the current card. `in` is a cycle through all its elements, in an order
+// that no cache likes, if `scattered`, else zeros.
 class Work {
   public:
     explicit Work(std::size_t bytes = 4 * kMiB, bool scattered = false);
@@ -27,7 +27,8 @@ class Work {
     };
     void launch(const char* kernel, const Shape& shape, const orrery::Stream& stream) const;
     // The same on memory of another's.
-    void launch(const char* kernel, const Shape& shape, const PlantedArgs& args, const orrery::Stream& stream) const;
+    void launch(const char* kernel, const Shape& shape, const PlantedArgs& args,
+                const orrery::Stream& stream) const;
 
     std::size_t bytes;
     orrery::Library library;
