@@ -158,8 +158,8 @@ struct Channel {
     alignas(64) std::uint64_t consumed;  // messages executed, or passed on
     std::uint64_t payload_consumed;      // Message::payload_end of the last of them
     alignas(64) Message ring[kRingEntries];
-    // by the owner: when the sender hears that each of these was taken, by system time: the owner's latency after it, as it
-    // promises all others; 0 of one that does not keep step
+    // by the owner: when the sender hears that each of these was taken, by system time: the owner's latency
+    // after it, as it promises all others; 0 of one that does not keep step
     alignas(64) std::uint64_t heard_ps[kRingEntries];
     alignas(4096) std::uint8_t payload[kPayloadBytes];
 };

@@ -21,10 +21,10 @@
 #include "umd/runtime/memory.h"
 #include "umd/runtime/output.h"
 #include "umd/runtime/pinned_buffer.h"
+#include "umd/runtime/sample_log.h"
 #include "umd/runtime/semaphore.h"
 #include "umd/runtime/shared_semaphore.h"
 #include "umd/runtime/stream.h"
-#include "umd/runtime/sample_log.h"
 #include "umd/runtime/work_log.h"
 #include "umd/winsys/winsys.h"
 

@@ -84,8 +84,8 @@ TEST_F(LinkInStep, WritesAreCutByTheirSizeAlone) {
     EXPECT_EQ(b.counters.get(ORR_CTR_LINK_STRAGGLERS), 0u);
 }
 
-// However early or late the hosts have both look: room is there the peer's latency after the time at which the peer
-// gave it, and whoever waits is called then.
+// However early or late the hosts have both look: room is there the peer's latency after the time at which
+// the peer gave it, and whoever waits is called then.
 TEST_F(LinkInStep, RoomComesALatencyAfterItsTime) {
     // The peer's, for it is what that one promises the others.
     b.config.latency_ns = 1000;

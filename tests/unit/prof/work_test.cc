@@ -67,8 +67,12 @@ class Watched {
             if (record->kind == orrProfWorkLost) ++self.lost_;
             if (record->kind != orrProfWorkDone) return;
             const auto& work = *static_cast<const orrProfWork*>(record->params);
-            self.done_.push_back({record->name, work.stream_name,
-                                  work.from_name == nullptr ? "" : work.from_name, *record, work, {}});
+            self.done_.push_back({record->name,
+                                  work.stream_name,
+                                  work.from_name == nullptr ? "" : work.from_name,
+                                  *record,
+                                  work,
+                                  {}});
             if (work.counters != nullptr) self.done_.back().counters = *work.counters;
         }
         self.more_.notify_all();

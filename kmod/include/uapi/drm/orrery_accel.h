@@ -564,7 +564,7 @@ struct drm_orr_work_read {
 	__u64 records; /* in: user pointer to struct drm_orr_work_record[count] */
 	__u32 count; /* in: room; out: how many there are now */
 	__u32 flags; /* in: 0, ORR_WORK_START or _STOP; out: ORR_WORK_LOST, ORR_WORK_MORE */
-	__u64 counters; /* in: 0 or user pointer to struct drm_orr_work_counters[count]; before 1.12: not there */
+	__u64 counters; /* in: 0 or user pointer to struct drm_orr_work_counters[count] (1.12) */
 };
 
 /*
