@@ -39,7 +39,7 @@ void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote not
 void Stream::note_signal(std::uint64_t index, const orr_packet_semaphore& packet) noexcept {
     SignalLog& log = SignalLog::get();
     if (packet.header.opcode == ORR_PKT_WAIT) {
-        relayed_ = log.find(packet.semaphore, packet.value);
+        relayed_ = log.find(packet.semaphore, packet.value, trail_.number(), index);
     } else if (packet.header.opcode == ORR_PKT_SIGNAL) {
         const SignalLog::Source source = use_ == Use::kRelay ? relayed_
                                          : use_ == Use::kWork

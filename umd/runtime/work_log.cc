@@ -78,12 +78,16 @@ void SignalLog::note(std::uint64_t semaphore, std::uint64_t value, Source source
     }
 }
 
-SignalLog::Source SignalLog::find(std::uint64_t semaphore, std::uint64_t value) const {
+SignalLog::Source SignalLog::find(std::uint64_t semaphore, std::uint64_t value, std::uint64_t stream,
+                                  std::uint64_t index) const {
     const std::lock_guard lock(mutex_);
     const Source nobody{forgot_ ? orrProfFromUnknown : orrProfFromOutside};
     const auto own = sources_.find(semaphore);
     if (own == sources_.end()) return nobody;
-    const auto first = own->second.lower_bound(value);
+    auto first = own->second.lower_bound(value);
+    while (first != own->second.end() && first->second.from == orrProfFromStream &&
+           first->second.stream == stream && first->second.index > index)
+        ++first;
     return first == own->second.end() ? nobody : first->second;
 }
 
@@ -136,7 +140,8 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     work.items = entry->note.items;
     semaphore = entry->note.semaphore;
     if (semaphore == 0) return true;
-    const SignalLog::Source source = SignalLog::get().find(semaphore, entry->note.value);
+    const SignalLog::Source source =
+        SignalLog::get().find(semaphore, entry->note.value, number_, whole.index);
     work.from = source.from;
     work.from_stream = source.stream;
     work.from_index = source.index;

@@ -44,8 +44,9 @@ class SignalLog {
     static SignalLog& get();
     // Before anybody can see the signal.
     void note(std::uint64_t semaphore, std::uint64_t value, Source source) noexcept;
-    // The first that raises it to so much.
-    Source find(std::uint64_t semaphore, std::uint64_t value) const;
+    // The first that raises it to so much, but not what stands behind the wait in its own stream.
+    Source find(std::uint64_t semaphore, std::uint64_t value, std::uint64_t stream,
+                std::uint64_t index) const;
 
   private:
     static constexpr std::size_t kMostOfOne = 4'096;

@@ -181,6 +181,16 @@ TEST_F(Work, OfAWaitIsFromItsBeginToItsEnd) {
     EXPECT_EQ(all[0].from_name, "");
 }
 
+// A wait that somebody outside has ended, with a signal for the same semaphore behind it: that was not who.
+TEST(SignalLog, DoesNotTakeWhatStandsBehindTheWait) {
+    SignalLog& log = SignalLog::get();
+    constexpr std::uint64_t kSemaphore = 0x5e3a;
+    log.note(kSemaphore, 2, {orrProfFromStream, 7, 11});
+    EXPECT_NE(log.find(kSemaphore, 1, 7, 10).from, orrProfFromStream);
+    EXPECT_EQ(log.find(kSemaphore, 1, 7, 12).from, orrProfFromStream);
+    EXPECT_EQ(log.find(kSemaphore, 1, 8, 10).index, 11u);
+}
+
 // So whoever reads it can go from a wait to what it waited for.
 TEST_F(Work, OfAWaitHasTheStreamThatEndedIt) {
     Watched watched;
