@@ -14,6 +14,7 @@
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/work_log.h"
 
 namespace orrery::umd::test {
 namespace {
