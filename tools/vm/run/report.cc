@@ -1,17 +1,16 @@
 // A bundle: what is known of the run, in one file.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/trace.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "emulator/api/flight.h"
 #include "tools/bundle/bundle.h"
 #include "tools/vm/run/run.h"
+#include "tools/vm/run/taken_file.h"
 
 namespace orrery::vm {
 
@@ -21,17 +20,8 @@ using nlohmann::ordered_json;
 namespace {
 
 // The end of a log is what matters of a long one.
-constexpr std::streamoff kMostLog = 16 << 20;
-constexpr std::streamoff kMostFile = std::streamoff{1} << 30;
-
-// Nothing: it cannot be read, or is too long to be taken.
-std::optional<std::string> read(const fs::path& file, std::streamoff most, bool the_end) {
-    std::ifstream in(file, std::ios::binary | std::ios::ate);
-    const std::streamoff size = in.tellg();
-    if (!in || (size > most && !the_end)) return std::nullopt;
-    in.seekg(std::max<std::streamoff>(0, size - most));
-    return std::string(std::istreambuf_iterator<char>(in), {});
-}
+constexpr std::uint64_t kMostLog = 16 << 20;
+constexpr std::uint64_t kMostFile = 1 << 30;
 
 const char* how(int code, bool vm_failed) {
     if (!vm_failed) return code >= kExitSignalBase && code < kExitSignalBase + 65 ? "signal" : "command";
@@ -67,11 +57,11 @@ void Run::report_now() {
 void Run::write_report(const fs::path& file, bool ended) {
     std::vector<bundle::File> files;
     ordered_json missing = ordered_json::array();
-    const auto take = [&](std::string name, const fs::path& from, std::streamoff most, bool the_end) {
-        if (auto bytes = read(from, most, the_end))
+    const auto take = [&](std::string name, const fs::path& from, std::uint64_t most, Taken what) {
+        if (auto bytes = take_file(from, options_.share, most, what))
             files.push_back({std::move(name), *std::move(bytes)});
         else
-            missing.push_back(fmt::format("{} ({})", name, from.string()));
+            missing.push_back(fmt::format("{} ({}: {})", name, from.string(), bytes.error().text));
     };
     if (!ended) note_deaths();
     ordered_json cards = ordered_json::array();
@@ -87,11 +77,11 @@ void Run::write_report(const fs::path& file, bool ended) {
             else
                 missing.push_back(fmt::format("{} ({})", name, kept.error()));
         } else if (!options_.record.empty()) {
-            take(name, recording_of(options_, card.index), kMostFile, false);
+            take(name, recording_of(options_, card.index), kMostFile, Taken::kWhole);
         }
         if (!files.empty() && files.back().name == name) one["recording"] = name;
         one["log"] = fmt::format("card{}.log", card.index);
-        take(one["log"], card.log, kMostLog, true);
+        take(one["log"], card.log, kMostLog, Taken::kEnd);
         cards.push_back(std::move(one));
     }
     ordered_json switches = ordered_json::array();
@@ -100,18 +90,18 @@ void Run::write_report(const fs::path& file, bool ended) {
         if (each.died) one["died"] = *each.died;
         if (each.index < options_.switch_faults.size() && !options_.switch_faults[each.index].empty())
             one["faults"] = options_.switch_faults[each.index];
-        take(one["log"], each.log, kMostLog, true);
+        take(one["log"], each.log, kMostLog, Taken::kEnd);
         switches.push_back(std::move(one));
     }
-    take("guest.log", logs_ / "guest.log", kMostLog, true);
-    take("qemu.log", logs_ / "qemu.log", kMostLog, true);
+    take("guest.log", logs_ / "guest.log", kMostLog, Taken::kEnd);
+    take("qemu.log", logs_ / "qemu.log", kMostLog, Taken::kEnd);
     for (std::size_t i = 0; i < options_.report_files.size(); ++i) {
         const fs::path& from = options_.report_files[i];
         const std::string own = from.filename().string();
         const bool free =
             bundle::good_name(own) &&
             std::ranges::none_of(files, [&](const bundle::File& each) { return each.name == own; });
-        take(free ? own : fmt::format("file{}", i), from, kMostFile, false);
+        take(free ? own : fmt::format("file{}", i), from, kMostFile, Taken::kWhole);
     }
     ordered_json links = ordered_json::array();
     for (const auto& [first, second] : options_.joined.links)
