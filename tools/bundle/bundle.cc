@@ -174,7 +174,16 @@ Result<Bundle> read(const fs::path& file) {
     if (!first) return std::unexpected(first.error());
     if (!*first || (*first)->name != kManifest) return entries.refuse("it does not begin with {}", kManifest);
     Bundle bundle;
-    bundle.manifest = ordered_json::parse((*first)->bytes, nullptr, false);
+    bundle.manifest_text = std::move((*first)->bytes);
+    bool deep = false;
+    bundle.manifest = ordered_json::parse(
+        bundle.manifest_text,
+        [&](int depth, ordered_json::parse_event_t, const ordered_json&) {
+            deep |= depth > kMostDepth;
+            return !deep;
+        },
+        false);
+    if (deep) return entries.refuse("its manifest is nested more than {} deep", kMostDepth);
     if (!bundle.manifest.is_object()) return entries.refuse("its manifest is no JSON object");
     if (const std::uint64_t format = Bundle::number(bundle.manifest, "format"); format != kFormat)
         return fail("{}: a bundle of format {}; this program reads format {}", file.string(), format,

@@ -21,6 +21,7 @@ inline constexpr unsigned kFormat = 1;  // a reader refuses another one
 inline constexpr std::string_view kManifest = "orrery-bundle.json";
 inline constexpr std::size_t kMostFiles = 256;
 inline constexpr std::uint64_t kMostManifest = 4 << 20;
+inline constexpr int kMostDepth = 16;  // of its arrays and objects: what copies or shows it recurses
 
 struct File {
     std::string name;  // letters, digits, '.', '-' and '_'; not the manifest's, and no '.' first
@@ -36,6 +37,7 @@ Result<void> write(const std::filesystem::path& file, nlohmann::ordered_json man
 
 struct Bundle {
     nlohmann::ordered_json manifest;  // an object
+    std::string manifest_text;        // its bytes
     std::map<std::string, std::string> files;
 
     // The string, or number, or object that is there, else an empty one: nobody vouches for what a manifest

@@ -167,8 +167,7 @@ Result<void> extract(const Bundle& from, const std::string& folder) {
     std::filesystem::create_directories(folder, error);
     if (error) return fail("{}: the folder cannot be made: {}", folder, error.message());
     auto files = from.files;
-    files.emplace(bundle::kManifest,
-                  from.manifest.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    files.emplace(bundle::kManifest, from.manifest_text);
     for (const auto& [name, bytes] : files) {
         const std::filesystem::path file = std::filesystem::path(folder) / name;
         if (std::filesystem::exists(std::filesystem::symlink_status(file, error)))

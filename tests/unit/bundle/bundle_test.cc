@@ -173,7 +173,7 @@ TEST_F(Bundles, ManifestsAreLookedAt) {
     make({{std::string(kManifest), "{"}});
     EXPECT_THAT(error(), HasSubstr("its manifest is no JSON object"));
     make({{std::string(kManifest), std::string(100'000, '[')}});
-    EXPECT_THAT(error(), HasSubstr("its manifest is no JSON object"));
+    EXPECT_THAT(error(), HasSubstr("its manifest is nested more than 16 deep"));
     make({{std::string(kManifest), R"({"format": 2})"}});
     EXPECT_THAT(error(), HasSubstr("a bundle of format 2; this program reads format 1"));
     make({{std::string(kManifest), R"({"format": 1, "files": 3})"}});
@@ -184,6 +184,19 @@ TEST_F(Bundles, ManifestsAreLookedAt) {
     EXPECT_THAT(error(), HasSubstr("its manifest has 4194305 bytes"));
     make({manifest(std::vector<std::string>(kMostFiles + 1, "a"))});
     EXPECT_THAT(error(), HasSubstr("more than 256"));
+}
+
+// Whatever copies or shows a value takes stack for each of its levels.
+TEST_F(Bundles, ADeepManifestIsRefused) {
+    const auto nested = [&](const char* key, std::size_t levels) {
+        make({{std::string(kManifest), R"({"format":1,"files":[],")" + std::string(key) + "\":" +
+                                           std::string(levels, '[') + std::string(levels, ']') + "}"}});
+        return error();
+    };
+    for (const char* key : {"files", "cards", "ended", "missing"})
+        EXPECT_THAT(nested(key, 1'000'000), HasSubstr("its manifest is nested more than 16 deep"));
+    EXPECT_EQ(nested("cards", kMostDepth - 1), "taken");
+    EXPECT_THAT(nested("cards", kMostDepth + 1), HasSubstr("more than 16 deep"));
 }
 
 TEST_F(Bundles, WhatIsNoArchiveIsRefused) {

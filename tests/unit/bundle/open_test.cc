@@ -110,7 +110,8 @@ TEST(OpenBundle, FilesGoIntoAFolderAndReplaceNothing) {
     ASSERT_TRUE(bundle);
     ASSERT_TRUE(extract(*bundle, folder.path().string()));
     EXPECT_EQ(emu::bytes_of(folder.path() / "guest.log").size(), 5u);
-    EXPECT_TRUE(fs::exists(folder.path() / bundle::kManifest));
+    const auto manifest_bytes = emu::bytes_of(folder.path() / bundle::kManifest);
+    EXPECT_EQ(std::string(manifest_bytes.begin(), manifest_bytes.end()), bundle->manifest_text);
     const auto again = extract(*bundle, folder.path().string());
     ASSERT_FALSE(again);
     EXPECT_THAT(again.error().text, HasSubstr("there is such a file already"));
