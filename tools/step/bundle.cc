@@ -59,6 +59,12 @@ Witness witness(const Listed& card) {
     return out;
 }
 
+// Whether there is a recording that the cause's step is of.
+bool has_place(const OpenBundle& open, const Cause& cause) {
+    return cause.card ? std::ranges::find(open.numbers, *cause.card) != open.numbers.end()
+                      : !open.cards.all.empty();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<OpenBundle>> open_bundle(const std::string& file, const Debugger::Options& options,
@@ -93,6 +99,14 @@ Result<std::unique_ptr<OpenBundle>> open_bundle(const std::string& file, const D
         out->cards.all.push_back(std::move(card.debugger));
     }
     if (out->cause() == nullptr || out->cards.all.empty()) return out;
+    if (!has_place(*out, *out->cause())) {
+        // Nobody knows when it was: all that is there is shown at its end.
+        for (const auto& each : out->cards.all) {
+            each->session().seek(each->session().end());
+            if (out->cards.all.size() > 1) each->cards = &out->cards;
+        }
+        return out;
+    }
     Debugger& here = out->cards.now();
     here.session().seek(out->cause()->step);
     const Time now = system_time(here.session(), here.session().time());
@@ -137,11 +151,13 @@ std::string summary(const OpenBundle& open) {
 std::string where(const OpenBundle& open, bool json) {
     const Cause* const first = open.cause();
     if (json) {
-        const auto object = [](const Cause& cause) {
+        const auto object = [&](const Cause& cause) {
             Json one{{"kind", cause.kind}, {"cause", cause.text}};
             if (cause.card) one["card"] = *cause.card;
-            one["step"] = cause.step;
-            one["system_time_ps"] = cause.time;
+            if (has_place(open, cause)) {
+                one["step"] = cause.step;
+                one["system_time_ps"] = cause.time;
+            }
             return one;
         };
         Json out = first != nullptr ? object(*first) : Json{{"kind", "none"}};
@@ -153,7 +169,7 @@ std::string where(const OpenBundle& open, bool json) {
     if (first == nullptr) return "kind: none\ncause: nothing that failed is in this bundle\n";
     std::string text = fmt::format("kind: {}\ncause: {}\n", first->kind, first->text);
     if (first->card) text += fmt::format("card: {}\n", *first->card);
-    if (!open.cards.all.empty())
+    if (has_place(open, *first))
         text += fmt::format("step: {}\ntime: {}\n", first->step, moment_text(first->time));
     for (std::size_t i = 1; i < open.causes.size(); ++i)
         text += fmt::format("then: {}{}\n",

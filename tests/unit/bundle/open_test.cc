@@ -67,6 +67,30 @@ TEST(OpenBundle, LandsAtTheEndOfTheCardThatDied) {
     EXPECT_EQ(json["then"][0]["kind"], "run-failed");
 }
 
+TEST(OpenBundle, NoOtherCardStandsForTheOneThatHasNoRecording) {
+    const TemporaryFile file;
+    const std::string bytes = recording(0);
+    const auto opened = [&](ordered_json about) {
+        EXPECT_TRUE(bundle::write(file.path(), std::move(about), {{"card1.otrace", bytes}}));
+        auto out = open_bundle(file.path().string(), {}, open);
+        EXPECT_TRUE(out) << out.error().text;
+        return std::move(*out);
+    };
+    const auto died = opened(
+        manifest({{{"index", 0}, {"died", "was killed"}}, {{"index", 1}, {"recording", "card1.otrace"}}}));
+    const Session& session = died->cards.now().session();
+    EXPECT_GT(session.end(), 0u);
+    EXPECT_EQ(session.position(), session.end());
+    const std::string text = where(*died, false);
+    EXPECT_THAT(text, HasSubstr("card: 0\n"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("step: ")));
+    EXPECT_FALSE(ordered_json::parse(where(*died, true)).contains("step"));
+    // What is of no card is at the end of the first that has one.
+    const auto panic = opened(manifest({{{"index", 0}}, {{"index", 1}, {"recording", "card1.otrace"}}}));
+    EXPECT_EQ(panic->cards.now().session().position(), session.end());
+    EXPECT_THAT(where(*panic, false), HasSubstr(fmt::format("step: {}\n", session.end())));
+}
+
 // The flight recorder's does not have what the firmware said as it started.
 TEST(OpenBundle, AFlightRecordersTablesAreFound) {
     const TemporaryFile file;

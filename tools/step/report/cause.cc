@@ -83,13 +83,15 @@ std::vector<Cause> causes(const std::vector<Witness>& cards, const Ending& endin
             all.push_back({"card-died", fmt::format("the process of card {} {}", card.card, card.died),
                            card.card, card.end, card.system(card.end_time)});
     const auto add_of_guest = [&](const char* kind, const std::string& text) {
-        // Where the cards were by then is what can be looked at.
-        if (!text.empty())
-            all.push_back({kind,
-                           text,
-                           {},
-                           cards.empty() ? 0 : cards.front().end,
-                           cards.empty() ? 0 : cards.front().system(cards.front().end_time)});
+        // Where the first card with a recording was by then is what can be looked at.
+        if (text.empty()) return;
+        const auto at =
+            std::ranges::find_if(cards, [](const Witness& one) { return one.history != nullptr; });
+        all.push_back({kind,
+                       text,
+                       {},
+                       at == cards.end() ? 0 : at->end,
+                       at == cards.end() ? 0 : at->system(at->end_time)});
     };
     add_of_guest("kernel-report", ending.kernel_report);
     std::vector<Cause> own, following;
