@@ -1,12 +1,14 @@
 #include "tools/step/bundle.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "tools/step/commands/commands.h"
-#include "tools/text/files.h"
 #include "tools/text/shown.h"
 #include "tools/text/units.h"
 
@@ -184,11 +186,22 @@ Result<void> extract(const Bundle& from, const std::string& folder) {
     if (error) return fail("{}: the folder cannot be made: {}", folder, error.message());
     auto files = from.files;
     files.emplace(bundle::kManifest, from.manifest_text);
+    const auto there = [](const std::filesystem::path& file) {
+        return fail("{}: there is such a file already: give another folder", file.string());
+    };
+    // All are looked at first, so that nothing is left half done.
     for (const auto& [name, bytes] : files) {
         const std::filesystem::path file = std::filesystem::path(folder) / name;
-        if (std::filesystem::exists(std::filesystem::symlink_status(file, error)))
-            return fail("{}: there is such a file already: give another folder", file.string());
-        if (auto done = text::write_file(file, bytes); !done) return done;
+        if (std::filesystem::exists(std::filesystem::symlink_status(file, error))) return there(file);
+    }
+    for (const auto& [name, bytes] : files) {
+        const std::filesystem::path file = std::filesystem::path(folder) / name;
+        // "x": made here, through no link that somebody puts there meanwhile.
+        std::FILE* const out = std::fopen(file.c_str(), "wbx");
+        if (out == nullptr && errno == EEXIST) return there(file);
+        if (out == nullptr) return fail("{}: {}", file.string(), std::strerror(errno));
+        const bool whole = std::fwrite(bytes.data(), 1, bytes.size(), out) == bytes.size();
+        if (std::fclose(out) != 0 || !whole) return fail("{}: {}", file.string(), std::strerror(errno));
     }
     return {};
 }

@@ -139,6 +139,12 @@ TEST(OpenBundle, FilesGoIntoAFolderAndReplaceNothing) {
     const auto again = extract(*bundle, folder.path().string());
     ASSERT_FALSE(again);
     EXPECT_THAT(again.error().text, HasSubstr("there is such a file already"));
+    // Not even those before the one that is there: a link that leads nowhere, under the last name.
+    fs::remove_all(folder.path());
+    fs::create_directory(folder.path());
+    fs::create_symlink(folder.path() / "elsewhere", folder.path() / bundle::kManifest);
+    ASSERT_FALSE(extract(*bundle, folder.path().string()));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
     fs::remove_all(folder.path());
 }
 
