@@ -127,6 +127,9 @@ bool good_name(std::string_view name) {
 }
 
 Result<void> write(const fs::path& file, ordered_json manifest, const std::vector<File>& files) {
+    if (files.size() > kMostFiles)
+        return fail("{}: the report cannot be written: it has {} files; {} are the most", file.string(),
+                    files.size(), kMostFiles);
     ordered_json whole{{"format", kFormat}};
     whole.update(manifest);
     ordered_json list = ordered_json::array();

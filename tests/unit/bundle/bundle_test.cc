@@ -106,6 +106,10 @@ TEST_F(Bundles, WhatCannotBeWrittenLeavesNothing) {
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().text, HasSubstr("the report cannot be written"));
     EXPECT_TRUE(fs::is_empty(folder_));
+    const auto many = write(file(), ordered_json::object(), std::vector<File>(kMostFiles + 1, {"a", ""}));
+    ASSERT_FALSE(many);
+    EXPECT_THAT(many.error().text, HasSubstr("it has 257 files; 256 are the most"));
+    EXPECT_TRUE(fs::is_empty(folder_));
 }
 
 TEST_F(Bundles, NamesThatLeadElsewhereAreRefused) {
