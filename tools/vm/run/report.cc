@@ -23,8 +23,8 @@ namespace {
 constexpr std::uint64_t kMostLog = 16 << 20;
 constexpr std::uint64_t kMostFile = 1 << 30;
 
-const char* how(int code, bool vm_failed) {
-    if (!vm_failed) return code >= kExitSignalBase && code < kExitSignalBase + 65 ? "signal" : "command";
+const char* how(int code, bool vm_failed, int signal) {
+    if (!vm_failed) return signal != 0 ? "signal" : "command";
     switch (code) {
         case kExitKernelReport:
             return "kernel";
@@ -97,11 +97,15 @@ void Run::write_report(const fs::path& file, bool ended) {
     take("qemu.log", logs_ / "qemu.log", kMostLog, Taken::kEnd);
     for (std::size_t i = 0; i < options_.report_files.size(); ++i) {
         const fs::path& from = options_.report_files[i];
-        const std::string own = from.filename().string();
-        const bool free =
-            bundle::good_name(own) &&
-            std::ranges::none_of(files, [&](const bundle::File& each) { return each.name == own; });
-        take(free ? own : fmt::format("file{}", i), from, kMostFile, Taken::kWhole);
+        const auto is_taken = [&](const std::string& name) {
+            return std::ranges::any_of(files, [&](const bundle::File& each) { return each.name == name; });
+        };
+        std::string name = from.filename().string();
+        // The names of what orrery-vm itself puts there stay free, also where that is missing.
+        if (!bundle::good_name(name) || is_taken(name) || name.ends_with(".log") || name.ends_with(".otrace"))
+            for (std::size_t n = i; is_taken(name = fmt::format("file{}", n));)
+                ++n;
+        take(name, from, kMostFile, Taken::kWhole);
     }
     ordered_json links = ordered_json::array();
     for (const auto& [first, second] : options_.joined.links)
@@ -123,7 +127,7 @@ void Run::write_report(const fs::path& file, bool ended) {
     if (options_.vm) manifest["vm"] = {{"number", *options_.vm}, {"of", options_.vms}};
     const auto& trouble = console_log_->trouble();
     if (trouble) manifest["kernel_report"] = console_log_->line();
-    manifest["ended"] = {{"how", ended ? how(status_code_, vm_failed_) : "it has not"},
+    manifest["ended"] = {{"how", ended ? how(status_code_, vm_failed_, signal_) : "it has not"},
                          {"status", status_code_},
                          {"text", verdict_},
                          {"reached", reached_}};
