@@ -92,6 +92,9 @@ std::string missing_text(const Process& process) {
                             text::grouped(process.lost));
     for (const std::uint32_t device : process.lost_work)
         text += fmt::format("  some work of device {} was told too late, and is not here\n", device);
+    for (const auto& [device, lost] : process.lost_samples)
+        text += fmt::format("  {} samples of device {} were lost\n", text::grouped(lost.counters + lost.pcs),
+                            device);
     if (!process.ended) text += "  it did not end by exit(): a call in which it was is not here\n";
     return text;
 }

@@ -115,10 +115,12 @@ Status SampleLog::tell_all() {
             sample.count = static_cast<std::uint32_t>(counters_.size());
             sample.period_ns = period_ns_;
             sample.time_ps = words_[at];
-            sample.lost = words_[at + 1] - last_ - 1;
+            // Numbers begin anew where what was asked for before was still in the ring.
+            const std::uint64_t number = std::max<std::uint64_t>(words_[at + 1], 1);
+            sample.lost = number - 1 - (number > last_ ? last_ : 0);
             sample.counters = counters_.data();
             sample.values = words_.data() + at + kHead;
-            last_ = words_[at + 1];
+            last_ = number;
             orrProfRecord told = ORR_INIT(orrProfRecord);
             told.kind = orrProfSampled;
             told.params = &sample;

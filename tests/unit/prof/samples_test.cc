@@ -87,6 +87,17 @@ TEST_F(Samples, AreOfTheCountersThatAreAskedFor) {
     ASSERT_OK(orrProfStopSamples(0));
 }
 
+// The card takes what it is asked for a little later: until then it goes on with the numbers from before.
+TEST_F(Samples, BeginAnewBehindThoseFromBefore) {
+    const orrCounter_t both[] = {bells_, busy_};
+    ASSERT_OK(orrProfStartSamples(0, 5000, both, 2));
+    take({5'000'000, 700, 1, 1, 10'000'000, 1, 2, 2, 15'000'000, 2, 3, 3});
+    const auto all = flushed();
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_EQ(all[1].told.lost, 0u);
+    EXPECT_EQ(all[2].told.lost, 0u);
+}
+
 TEST_F(Samples, AreOfAllIfNothingElseIsSaid) {
     ASSERT_OK(orrProfStartSamples(0, 1000, nullptr, 0));
     std::size_t count = 0;

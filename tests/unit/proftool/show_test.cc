@@ -121,6 +121,10 @@ std::string some_work() {
     part.work(copy, stream, 7'000'000, 7'000'400, 9);
     part.work(copy, stream, 100, 400, 0, 1, 2);
     part.add(WorkLostRecord{{static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 1, 0});
+    part.add(SamplesLostRecord{{static_cast<std::uint16_t>(Type::kSamplesLost), sizeof(SamplesLostRecord), 0},
+                               0,
+                               static_cast<std::uint32_t>(Type::kSample),
+                               12});
     return part.bytes();
 }
 
@@ -131,6 +135,7 @@ TEST(Stat, HasTheWorkOfEachDevice) {
     EXPECT_THAT(text, HasSubstr("device 1, model time  count"));
     EXPECT_THAT(text, HasSubstr("300 ps  300 ps   300 ps       1"));
     EXPECT_THAT(text, HasSubstr("some work of device 1 was told too late"));
+    EXPECT_THAT(text, HasSubstr("12 samples of device 0 were lost"));
 }
 
 TEST(Chrome, HasWorkInItsOwnTimeAndAFlowFromItsCall) {
