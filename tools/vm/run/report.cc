@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "emulator/api/flight.h"
@@ -45,15 +46,23 @@ const char* how(int code, bool vm_failed, int signal) {
 
 void Run::report_end() {
     if (options_.report.empty() && !vm_failed_) return;
-    write_report(options_.report.empty() ? logs_ / "report.tar" : options_.report, true);
+    report(true);
 }
 
 void Run::report_now() {
     if (!qemu_) return;  // there is nothing yet to tell of
-    write_report(options_.report.empty() ? logs_ / "report.tar" : options_.report, false);
+    report(false);
 }
 
-// It never changes how the run ends.
+// It never changes how the run ends, also where there is too little memory for it.
+void Run::report(bool ended) {
+    try {
+        write_report(options_.report.empty() ? logs_ / "report.tar" : options_.report, ended);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "orrery-vm: the report cannot be written: {}\n", error.what());
+    }
+}
+
 void Run::write_report(const fs::path& file, bool ended) {
     std::vector<bundle::File> files;
     ordered_json missing = ordered_json::array();

@@ -55,6 +55,7 @@ class Run {
 
     // report.cc
     void report_now();
+    void report(bool ended);
     void write_report(const std::filesystem::path& file, bool ended);
 
     // streams.cc: what comes from the guest, and what goes there
