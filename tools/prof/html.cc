@@ -1,5 +1,7 @@
 // A profile as one page, which a browser shows without a network: the page that the build has made of
 // tools/prof/page, with the profile's data in it.
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -53,6 +55,14 @@ std::string inline_json(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
+// Not whatever a profile of somebody else's asks for: the page may be sent to him.
+static bool is_source(std::string_view name) {
+    constexpr std::array<std::string_view, 12> kEndings{".c",   ".cc",  ".cpp", ".cxx", ".h", ".hh",
+                                                        ".hpp", ".hxx", ".inc", ".ipp", ".s", ".S"};
+    return !name.starts_with('.') && name.find('\0') == std::string_view::npos &&
+           std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 std::set<std::string> sampled_sources(const Model& model) {
     std::set<std::string> names;
     for (const Activity& activity : model.processes) {
@@ -60,8 +70,7 @@ std::set<std::string> sampled_sources(const Model& model) {
             const std::string_view line = activity.text(sample.source);
             const std::string_view file = line.substr(0, line.rfind(':'));
             const std::string_view name = file.substr(file.rfind('/') + 1);
-            if (!name.empty() && name != "." && name != ".." && name.find('\0') == std::string_view::npos)
-                names.emplace(name);
+            if (is_source(name)) names.emplace(name);
         }
     }
     return names;

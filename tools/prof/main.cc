@@ -246,16 +246,19 @@ int run_trace(const Words& words) {
 
 // Only what samples name is read, and only from these folders: names of a profile are anybody's.
 std::map<std::string, std::string> sources_of(const Model& model, const Words& folders) {
-    constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 20;
+    constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 20, kAll = 32 * kLargest;
+    std::uintmax_t taken = 0;
     std::map<std::string, std::string> sources;
     for (const std::string& name : folders.empty() ? std::set<std::string>() : sampled_sources(model)) {
         for (const std::string& folder : folders) {
             const std::filesystem::path file = std::filesystem::path(folder) / name;
             std::error_code error;
-            if (!std::filesystem::is_regular_file(file, error) ||
-                std::filesystem::file_size(file, error) > kLargest)
+            // A link may lead out of the folder.
+            if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(file, error)) ||
+                std::filesystem::file_size(file, error) > std::min(kLargest, kAll - taken))
                 continue;
             if (const auto bytes = text::read_file(file)) {
+                taken += std::min<std::uintmax_t>(bytes->size(), kAll - taken);
                 sources.try_emplace(name, bytes->begin(), bytes->end());
                 break;
             }

@@ -44,7 +44,9 @@ class Export : public ::testing::Test {
         part.range(Type::kRangeBegin, kernel, 2'100);
         part.range(Type::kMark, kernel, 2'200, gate);
         part.memory(0, 2'300, 64, 64);
-        part.add(part.work_of(Operation::kKernel, kernel, main, 10, 30, 4));
+        // In two parts, as it was preempted.
+        part.add(part.work_of(Operation::kKernel, kernel, main, 10, 22, 4));
+        part.add(part.work_of(Operation::kKernel, kernel, main, 22, 30, 4));
         part.copy(kernel, other, 15, 40, 1'000, -1, 0);
         WorkRecord wait = part.work_of(Operation::kWait, kernel, other, 20, 35, 9);
         wait.from = static_cast<std::uint32_t>(From::kStream);
@@ -103,7 +105,7 @@ TEST_F(Export, MakesADatabase) {
     EXPECT_EQ(ask("SELECT call.name FROM work JOIN call USING (call) WHERE work.name = 'saxpy' LIMIT 1"),
               Rows{"orrLaunchKernel"});
     EXPECT_EQ(ask("SELECT w.wait_from, w.wait_name, c.begin_ps FROM work w JOIN work c ON w.cause = c.work"),
-              Rows{"stream|gate|10"});
+              Rows{"stream|gate|22"});
     EXPECT_EQ(ask("SELECT direction, bytes, source, destination, groups FROM work WHERE operation = 'copy'"),
               Rows{"host to device|1000|-1|0|"});
     EXPECT_EQ(ask("SELECT gb_per_s FROM copy"), Rows{"40000.0"});

@@ -138,6 +138,19 @@ TEST(Stat, HasTheWorkOfEachDevice) {
     EXPECT_THAT(text, HasSubstr("12 samples of device 0 were lost"));
 }
 
+// Which files go into a page says the profile, which may be anybody's.
+TEST(Page, TakesSourcesOnly) {
+    MadePart part;
+    for (const char* line :
+         {"src/gemm.cc:42", ".env:1", "/root/.ssh/id_rsa:1", ".hidden.cc:1", "..:1", "a.S:2"}) {
+        PcSampleRecord pc{};
+        pc.head = {static_cast<std::uint16_t>(Type::kPcSample), sizeof pc, 0};
+        pc.source = part.text(line);
+        part.add(pc);
+    }
+    EXPECT_THAT(sampled_sources(read(part.bytes())), testing::ElementsAre("a.S", "gemm.cc"));
+}
+
 TEST(Chrome, HasWorkInItsOwnTimeAndAFlowFromItsCall) {
     const json all = json::parse(chrome_json(read(some_work())));
     std::vector<json> work, begun, ended;
