@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <unordered_map>
 #include <utility>
 
 namespace orrery::prof {
@@ -34,21 +32,9 @@ std::string who_of(const Activity& activity, const WorkRecord& wait) {
     return "unknown";
 }
 
-// Of equal ones those first that came first.
-template <typename Row, typename Length>
-void longest_first(std::vector<Row>& rows, Length&& length) {
-    std::vector<std::pair<std::uint64_t, std::size_t>> order;
-    for (std::size_t i = 0; i < rows.size(); ++i)
-        order.emplace_back(~length(rows[i]), i);
-    std::ranges::sort(order);
-    std::vector<Row> sorted;
-    for (const auto& [key, i] : order)
-        sorted.push_back(std::move(rows[i]));
-    rows = std::move(sorted);
-}
 template <typename Row>
 void longest_first(std::vector<Row>& rows) {
-    longest_first(rows, [](const Row& row) { return row.totals.total_ps; });
+    largest_first(rows, [](const Row& row) { return row.totals.total_ps; });
 }
 
 class DeviceSummer {
@@ -116,8 +102,9 @@ class DeviceSummer {
                 sums_.fills.add(one.ps(), one.outcome() == Outcome::kFailed);
                 break;
             case Operation::kWait: {
-                WaitSums& wait = waits_[{work.from, who_of(activity_, work)}];
-                wait.from = who_of(activity_, work);
+                std::string who = who_of(activity_, work);
+                WaitSums& wait = waits_[{work.from, who}];
+                wait.from = std::move(who);
                 wait.kind = static_cast<From>(work.from);
                 wait.totals.add(one.ps(), one.outcome() == Outcome::kFailed);
                 stream_waits_[one.stream].push_back(&work);
@@ -141,18 +128,14 @@ class DeviceSummer {
             kernel.counters.add(one);
             add_roofline(kernel.roofline, one);
         }
-        // Its parts are one run.
-        auto& [ps, last_end] = parts_[{work.stream, work.index}];
-        if (ps != 0) sums_.preempted_ps += work.begin_ps - std::min(last_end, work.begin_ps);
-        ps += one.ps();
-        last_end = work.end_ps;
-        if (one.outcome() == Outcome::kPreempted) {
+        const KernelRuns::Run run = runs_.add(one);
+        if (run.ps != one.ps()) sums_.preempted_ps += work.begin_ps - std::min(run.last_end, work.begin_ps);
+        if (!run.done) {
             ++sums_.preemptions;
             begun_.try_emplace({work.stream, work.index}, work.begin_ps);
             return;
         }
-        kernel.totals.add(ps, one.outcome() == Outcome::kFailed);
-        parts_.erase({work.stream, work.index});
+        kernel.totals.add(run.ps, one.outcome() == Outcome::kFailed);
     }
     void add_roofline(Roofline& roofline, const Work& one) const {
         const WorkCountersRecord& counters = *one.counters;
@@ -206,7 +189,7 @@ class DeviceSummer {
             if (!gap.who.empty()) sums_.idle_who[gap.who] += time.end - time.begin;
             sums_.gaps.push_back(std::move(gap));
         }
-        longest_first(sums_.gaps, [](const Gap& gap) { return gap.time.end - gap.time.begin; });
+        largest_first(sums_.gaps, [](const Gap& gap) { return gap.time.end - gap.time.begin; });
     }
     void explain(Gap& gap, std::uint64_t before_ns) const {
         if (gap.ended_by == kNone) {
@@ -282,7 +265,7 @@ class DeviceSummer {
     std::map<std::string, KernelSums> kernels_;
     std::map<std::pair<Direction, std::int32_t>, CopySums> copies_;
     std::map<std::pair<std::uint32_t, std::string>, WaitSums> waits_;
-    std::map<PartKey, std::pair<std::uint64_t, std::uint64_t>> parts_;  // of kernels that are not done
+    KernelRuns runs_;
     std::map<PartKey, std::uint64_t> begun_;  // first parts of kernels that were preempted
     std::map<std::uint32_t, Waits> stream_waits_;
     Waits all_waits_;
@@ -360,6 +343,15 @@ void CounterSums::add(const CounterSums& others) {
     vram_bytes += others.vram_bytes;
     host_bytes += others.host_bytes;
     link_bytes += others.link_bytes;
+}
+
+void Roofline::add(const Roofline& others) {
+    runs += others.runs;
+    ps += others.ps;
+    flops += others.flops;
+    bytes += others.bytes;
+    compute_ps += others.compute_ps;
+    memory_ps += others.memory_ps;
 }
 
 double KernelSums::core_use(std::uint32_t cores) const {

@@ -2,13 +2,17 @@
 // nothing ran when nothing did. Times are of the model unless a name says ns.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tools/prof/intervals.h"
@@ -17,6 +21,23 @@
 namespace orrery::prof {
 
 // How often, how long.
+// By a number that each has, the largest first; of equal ones those first that came first. (libstdc++'s
+// stable_sort warns of itself.)
+template <typename Row, typename Key>
+void largest_first(std::vector<Row>& rows, const Key& key) {
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&](std::size_t one, std::size_t other) {
+        const auto a = std::invoke(key, rows[one]), b = std::invoke(key, rows[other]);
+        return a != b ? a > b : one < other;
+    });
+    std::vector<Row> sorted;
+    sorted.reserve(rows.size());
+    for (const std::size_t i : order)
+        sorted.push_back(std::move(rows[i]));
+    rows = std::move(sorted);
+}
+
 struct Totals {
     std::uint64_t count = 0, failed = 0, total_ps = 0, shortest_ps = 0, longest_ps = 0;
 
@@ -45,6 +66,30 @@ struct Roofline {
     // Of what is attainable, 1 at most but for rounding; 0: the bounds are not known.
     double share() const { return ps == 0 ? 0 : least_ps() / static_cast<double>(ps); }
     double attainable_gflops() const { return least_ps() > 0 ? 1e3 * flops / least_ps() : 0; }
+    void add(const Roofline& others);
+};
+
+// Kernels as they were launched: the parts of one that was preempted are one run.
+class KernelRuns {
+  public:
+    struct Run {
+        std::uint64_t ps = 0;        // of its parts until now
+        std::uint64_t last_end = 0;  // of the part before this one; of the first: 0
+        bool done = false;           // this is its last part
+    };
+    // In the order in which they began.
+    Run add(const Work& part) {
+        const auto at = open_.try_emplace({part.record->stream, part.record->index}).first;
+        Run run = at->second;
+        run.ps += part.ps();
+        run.done = part.outcome() != Outcome::kPreempted;
+        at->second = {run.ps, part.record->end_ps, false};
+        if (run.done) open_.erase(at);
+        return run;
+    }
+
+  private:
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Run> open_;  // by stream and packet
 };
 
 // What counters of several pieces of work add up to.

@@ -47,17 +47,13 @@ void gather(const Activity& activity, Sample Change::* side, Samples& samples) {
         change.name = std::move(name);
         (change.*side).values.push_back(static_cast<double>(ps));
     };
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> parts;  // of kernels that are not done
+    KernelRuns runs;
     for (const Work& one : activity.work) {
         switch (one.operation()) {
-            case Operation::kKernel: {
-                std::uint64_t& ps = parts[{one.record->stream, one.record->index}];
-                ps += one.ps();
-                if (one.outcome() == Outcome::kPreempted) break;
-                add(Kind::kKernel, std::string(activity.name(one)), ps);
-                parts.erase({one.record->stream, one.record->index});
+            case Operation::kKernel:
+                if (const KernelRuns::Run run = runs.add(one); run.done)
+                    add(Kind::kKernel, std::string(activity.name(one)), run.ps);
                 break;
-            }
             case Operation::kCopy:
                 add(Kind::kCopy, name_of(direction_of(*one.record)), one.ps());
                 break;

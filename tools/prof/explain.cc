@@ -17,12 +17,12 @@ using Json = nlohmann::ordered_json;
 
 // What kernels of other processes had of the card's cores while this one's ran, as a share of its span.
 double others_on(const Model& model, const Activity& activity, const DeviceSums& device) {
-    const CardRecord* const card = device.device->card;
-    if (card == nullptr || card->vector_cores == 0) return 0;
+    if (device.device->cores() == 0) return 0;
+    const std::uint64_t card = device.device->card->uid;
     double used_ps = 0;
     for (const Activity& other : model.processes)
         for (const DeviceModel& same : other.devices) {
-            if (&other == &activity || same.card == nullptr || same.card->uid != card->uid) continue;
+            if (&other == &activity || same.card == nullptr || same.card->uid != card) continue;
             std::size_t first = 0;  // of device.vector, that ends behind what is looked at
             for (const std::uint32_t number : same.work) {
                 const WorkRecord& work = *other.work[number].record;
@@ -39,7 +39,7 @@ double others_on(const Model& model, const Activity& activity, const DeviceSums&
                            static_cast<double>(work.end_ps - work.begin_ps);
             }
         }
-    return used_ps / card->vector_cores / static_cast<double>(device.span_ps);
+    return used_ps / device.device->cores() / static_cast<double>(device.span_ps);
 }
 
 void look(const Model& model, const Activity& activity, const Sums& sums, const DeviceSums& device,
@@ -51,12 +51,7 @@ void look(const Model& model, const Activity& activity, const Sums& sums, const 
     Facts facts{activity, sums, device, shares, {}, {}};
     for (const KernelSums& kernel : device.kernels) {
         facts.counters.add(kernel.counters);
-        facts.roofline.runs += kernel.roofline.runs;
-        facts.roofline.ps += kernel.roofline.ps;
-        facts.roofline.flops += kernel.roofline.flops;
-        facts.roofline.bytes += kernel.roofline.bytes;
-        facts.roofline.compute_ps += kernel.roofline.compute_ps;
-        facts.roofline.memory_ps += kernel.roofline.memory_ps;
+        facts.roofline.add(kernel.roofline);
     }
     for (const Rule& rule : rules()) {
         auto said = rule.look(facts);
@@ -147,14 +142,7 @@ Explanation explain(const Model& model, const Activity& activity) {
     all.sums = sums_of(activity);
     for (const DeviceSums& device : all.sums.devices)
         look(model, activity, all.sums, device, all.findings);
-    std::vector<std::pair<double, std::size_t>> order;
-    for (std::size_t i = 0; i < all.findings.size(); ++i)
-        order.emplace_back(-all.findings[i].share, i);
-    std::ranges::sort(order);
-    std::vector<Finding> sorted;
-    for (const auto& [key, i] : order)
-        sorted.push_back(std::move(all.findings[i]));
-    all.findings = std::move(sorted);
+    largest_first(all.findings, &Finding::share);
     return all;
 }
 

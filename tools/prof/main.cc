@@ -69,6 +69,13 @@ int problem(std::string_view what, int status = 1) {
 
 using Words = std::vector<std::string>;
 
+// From 1 to `most`, in decimal; 0: it is no such number.
+std::uint64_t whole(std::string_view text, std::uint64_t most) {
+    std::uint64_t number = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && rest == text.data() + text.size() && number <= most ? number : 0;
+}
+
 int run_record(const Words& words) {
     Recording recording;
     recording.file = "orrery.prof";
@@ -78,20 +85,14 @@ int run_record(const Words& words) {
         if (words[i] == "-o" && more) {
             recording.file = words[++i];
         } else if (words[i] == "--limit" && more) {
-            const std::string& text = words[++i];
-            std::uint64_t mib = 0;
-            const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), mib);
-            if (error != std::errc{} || rest != text.data() + text.size() || mib < 1 || mib > 65'536)
-                return mistake(fmt::format("--limit {}: give 1 to 65536 MiB", text));
+            const std::uint64_t mib = whole(words[++i], 65'536);
+            if (mib == 0) return mistake(fmt::format("--limit {}: give 1 to 65536 MiB", words[i]));
             recording.limit = mib << 20;
         } else if (words[i] == "--counters") {
             recording.counters = true;
         } else if (words[i] == "--samples" && more) {
-            const std::string& text = words[++i];
-            std::uint64_t us = 0;
-            const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), us);
-            if (error != std::errc{} || rest != text.data() + text.size() || us < 1 || us > 4'000'000)
-                return mistake(fmt::format("--samples {}: give 1 to 4000000 us", text));
+            const std::uint64_t us = whole(words[++i], 4'000'000);
+            if (us == 0) return mistake(fmt::format("--samples {}: give 1 to 4000000 us", words[i]));
             recording.sample_ns = us * 1'000;
         } else {
             return mistake(fmt::format("record does not know {}", words[i]));

@@ -95,6 +95,8 @@ struct DeviceModel {
     double us(std::uint64_t ps, std::uint64_t origin_ns) const {
         return static_cast<double>(begin_ns - origin_ns) / 1e3 + static_cast<double>(ps - begin_ps) / 1e6;
     }
+    // Vector cores; 0: not known.
+    std::uint32_t cores() const { return card == nullptr ? 0 : card->vector_cores; }
     // What such a copy gets at most, in GB/s of what it copies; nothing if that is not known.
     std::optional<double> copy_bound(const WorkRecord& copy) const;
 };

@@ -2,50 +2,13 @@
 #include <array>
 #include <tuple>
 
+#include "tools/prof/counter_fields.h"
 #include "tools/prof/page_data.h"
 
 namespace orrery::prof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Field {
-    const char* name;
-    std::uint64_t WorkCountersRecord::* value;
-};
-constexpr std::array<Field, 31> kFields = {{
-    {"busy_ps", &WorkCountersRecord::busy_ps},
-    {"vram_read", &WorkCountersRecord::vram_read},
-    {"vram_written", &WorkCountersRecord::vram_written},
-    {"host_read", &WorkCountersRecord::host_read},
-    {"host_written", &WorkCountersRecord::host_written},
-    {"link_read", &WorkCountersRecord::link_read},
-    {"link_written", &WorkCountersRecord::link_written},
-    {"moved", &WorkCountersRecord::moved},
-    {"queued_ps", &WorkCountersRecord::queued_ps},
-    {"groups", &WorkCountersRecord::groups},
-    {"items", &WorkCountersRecord::items},
-    {"instructions", &WorkCountersRecord::instructions},
-    {"latency_ps", &WorkCountersRecord::latency_ps},
-    {"bandwidth_ps", &WorkCountersRecord::bandwidth_ps},
-    {"link_ps", &WorkCountersRecord::link_ps},
-    {"launch_ps", &WorkCountersRecord::launch_ps},
-    {"barriers", &WorkCountersRecord::barriers},
-    {"simd_int", &WorkCountersRecord::simd_int},
-    {"simd_fp", &WorkCountersRecord::simd_fp},
-    {"simd_moves", &WorkCountersRecord::simd_moves},
-    {"simd_loads", &WorkCountersRecord::simd_loads},
-    {"simd_stores", &WorkCountersRecord::simd_stores},
-    {"simd_config", &WorkCountersRecord::simd_config},
-    {"lanes_active", &WorkCountersRecord::lanes_active},
-    {"lanes", &WorkCountersRecord::lanes},
-    {"flops_f16", &WorkCountersRecord::flops_f16},
-    {"flops_f32", &WorkCountersRecord::flops_f32},
-    {"flops_f64", &WorkCountersRecord::flops_f64},
-    {"tlb_lookups", &WorkCountersRecord::tlb_lookups},
-    {"tlb_misses", &WorkCountersRecord::tlb_misses},
-    {"tlb_walked", &WorkCountersRecord::tlb_walked},
-}};
 
 constexpr std::size_t kStalls = 5;  // of PcStall
 
@@ -146,7 +109,7 @@ void add_work_counters(const std::vector<const Work*>& work, PageData& data, Pag
     for (const WorkCountersRecord* record : records)
         cores.put(record->cores);
     Json names = {"cores"};
-    for (const Field& field : kFields) {
+    for (const CounterField& field : kCounterFields) {
         PageColumn& values = column(columns, std::string("counter:") + field.name);
         for (const WorkCountersRecord* record : records)
             values.put(record->*field.value);

@@ -41,13 +41,13 @@ std::string card_title(const DeviceModel& device, const Activity& activity) {
 }
 
 std::string why_idle(const DeviceSums& sums) {
-    std::vector<std::pair<std::uint64_t, std::size_t>> order;
+    std::vector<std::size_t> order;
     for (std::size_t i = 0; i < kIdleKinds; ++i) {
-        if (sums.idle_ps[i] > 0) order.emplace_back(~sums.idle_ps[i], i);
+        if (sums.idle_ps[i] > 0) order.push_back(i);
     }
-    std::ranges::sort(order);
+    largest_first(order, [&](std::size_t i) { return sums.idle_ps[i]; });
     std::string text;
-    for (const auto& [key, i] : order) {
+    for (const std::size_t i : order) {
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(static_cast<Idle>(i)),
                             of_share(sums.share(sums.idle_ps[i])));
     }
@@ -74,11 +74,11 @@ class DeviceText {
         };
         const std::uint64_t vector = sums_.vector_ps(), copy = sums_.copy_ps();
         std::string cores;
-        if (device_.card != nullptr && device_.card->vector_cores > 0 && vector > 0) {
+        if (device_.cores() > 0 && vector > 0) {
             cores = fmt::format("{} of {} vector cores at work meanwhile",
                                 of_share(static_cast<double>(sums_.kernel_used_ps) /
-                                         (static_cast<double>(vector) * device_.card->vector_cores)),
-                                device_.card->vector_cores);
+                                         (static_cast<double>(vector) * device_.cores())),
+                                device_.cores());
         }
         row("kernels", vector, cores);
         row("copies", copy,
@@ -103,7 +103,7 @@ class DeviceText {
     std::string kernels() const {
         const bool counted =
             std::ranges::any_of(sums_.kernels, [](const KernelSums& one) { return one.roofline.runs > 0; });
-        const std::uint32_t cores = device_.card == nullptr ? 0 : device_.card->vector_cores;
+        const std::uint32_t cores = device_.cores();
         std::vector<text::Table::Head> heads = {{"kernels"},
                                                 {"count", Align::kRight},
                                                 {"total", Align::kRight},
@@ -343,7 +343,7 @@ Json json_of(const DeviceSums& sums, const Activity& activity, std::size_t top) 
     Json& idle = json["idle_by_ps"] = Json::object();
     for (std::size_t i = 0; i < kIdleKinds; ++i)
         idle[name_of(static_cast<Idle>(i))] = sums.idle_ps[i];
-    const std::uint32_t cores = device.card == nullptr ? 0 : device.card->vector_cores;
+    const std::uint32_t cores = device.cores();
     Json& kernels = json["kernels"] = Json::array();
     for (const KernelSums& one : sums.kernels)
         kernels.push_back(json_of(one, cores));

@@ -24,10 +24,6 @@ std::string time_of(const Facts& facts, double share) {
     return text::duration(static_cast<std::uint64_t>(share * static_cast<double>(facts.device.span_ps)));
 }
 
-std::uint32_t cores_of(const DeviceSums& sums) {
-    return sums.device->card == nullptr ? 0 : sums.device->card->vector_cores;
-}
-
 std::string known(const std::optional<double>& value, std::string_view unit) {
     return value ? fmt::format("{:.4g} {}", *value, unit) : fmt::format("not known (no SKU in the profile)");
 }
@@ -301,7 +297,7 @@ std::optional<Said> other_card(const Facts& facts) {
 }
 
 std::optional<Said> imbalance(const Facts& facts) {
-    const std::uint32_t cores = cores_of(facts.device);
+    const std::uint32_t cores = facts.device.device->cores();
     if (cores == 0) return {};
     Said said{.share = facts.shares.unused_cores};
     bool few = false;
@@ -369,7 +365,7 @@ std::optional<Said> quota(const Facts& facts) {
         "the process may use {} of the cores' time, and its work was held back for {} of it; "
         "kernels were interrupted {} times",
         percent(allowed), percent(said.share), text::grouped(facts.device.preemptions));
-    const double cores = cores_of(facts.device);
+    const double cores = facts.device.device->cores();
     const double used = cores == 0 || facts.device.span_ps == 0
                             ? 0
                             : static_cast<double>(facts.device.kernel_used_ps) /
@@ -430,7 +426,7 @@ constexpr Rule kRules[] = {
 
 Shares shares_of(const DeviceSums& sums) {
     Shares shares;
-    const auto cores = static_cast<double>(cores_of(sums));
+    const auto cores = static_cast<double>(sums.device->cores());
     const double vector = sums.share(sums.vector_ps());
     std::uint64_t runs = 0;
     CounterSums counters;

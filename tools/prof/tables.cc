@@ -1,8 +1,11 @@
 #include "tools/prof/tables.h"
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <vector>
+
+#include "tools/prof/counter_fields.h"
 
 namespace orrery::prof {
 namespace {
@@ -32,13 +35,12 @@ constexpr Column kWork[] = {{"work"},        {"process"},     {"device"},       
                             {"lane"},        {"bytes"},       {"direction", true}, {"source"},
                             {"destination"}, {"groups"},      {"items"},           {"wait_from", true},
                             {"wait_stream"}, {"wait_packet"}, {"wait_name", true}, {"cause"}};
-constexpr Column kCounters[] = {
-    {"work"},         {"cores"},        {"busy_ps"},      {"vram_read"},    {"vram_written"}, {"host_read"},
-    {"host_written"}, {"link_read"},    {"link_written"}, {"moved"},        {"queued_ps"},    {"groups"},
-    {"items"},        {"instructions"}, {"latency_ps"},   {"bandwidth_ps"}, {"link_ps"},      {"launch_ps"},
-    {"barriers"},     {"simd_int"},     {"simd_fp"},      {"simd_moves"},   {"simd_loads"},   {"simd_stores"},
-    {"simd_config"},  {"lanes_active"}, {"lanes"},        {"flops_f16"},    {"flops_f32"},    {"flops_f64"},
-    {"tlb_lookups"},  {"tlb_misses"},   {"tlb_walked"}};
+constexpr auto kCounters = [] {
+    std::array<Column, 2 + kCounterFields.size()> columns{{{"work"}, {"cores"}}};
+    std::ranges::transform(kCounterFields, columns.begin() + 2,
+                           [](const CounterField& field) { return Column{field.name}; });
+    return columns;
+}();
 constexpr Column kSamples[] = {{"process"},       {"device"}, {"time_ps"},
                                {"counter", true}, {"value"},  {"unit", true}};
 constexpr Column kPcSamples[] = {{"process"},    {"device"},         {"core"},         {"time_ps"},
@@ -218,26 +220,25 @@ class Writer {
              one.cause == kNone ? Value() : Value(first + one.cause)});
     }
     void write_counters(std::uint64_t work, const WorkCountersRecord& c) {
-        row({work,           n(c.cores),     c.busy_ps,      c.vram_read,    c.vram_written, c.host_read,
-             c.host_written, c.link_read,    c.link_written, c.moved,        c.queued_ps,    c.groups,
-             c.items,        c.instructions, c.latency_ps,   c.bandwidth_ps, c.link_ps,      c.launch_ps,
-             c.barriers,     c.simd_int,     c.simd_fp,      c.simd_moves,   c.simd_loads,   c.simd_stores,
-             c.simd_config,  c.lanes_active, c.lanes,        c.flops_f16,    c.flops_f32,    c.flops_f64,
-             c.tlb_lookups,  c.tlb_misses,   c.tlb_walked});
+        std::array<Value, kCounters.size()> values{work, n(c.cores)};
+        std::ranges::transform(kCounterFields, values.begin() + 2,
+                               [&](const CounterField& field) { return Value(c.*field.value); });
+        row(values);
     }
 
-    template <std::size_t size, typename Rows>
-    void table(std::string_view name, const Column (&columns)[size], Rows&& rows) {
-        columns_ = size;
+    template <typename Rows>
+    void table(std::string_view name, std::span<const Column> columns, Rows&& rows) {
+        columns_ = columns.size();
         if (result_) result_ = sink_.begin({name, columns});
         for (std::size_t i = 0; result_ && i < model_.processes.size(); ++i)
             rows(model_.processes[i], i);
         if (result_) result_ = sink_.end();
     }
-    void row(std::initializer_list<Value> values) {
+    void row(std::initializer_list<Value> values) { row(std::span(values.begin(), values.size())); }
+    void row(std::span<const Value> values) {
         if (result_ && values.size() != columns_)
             result_ = text::fail("a row has another length than its table");
-        if (result_) result_ = sink_.row(std::span(values.begin(), values.size()));
+        if (result_) result_ = sink_.row(values);
     }
 
     const Model& model_;

@@ -28,12 +28,6 @@ TEST(IntervalSets, AreJoinedSharedAndSubtracted) {
     EXPECT_EQ(without(some, {{0, 100}}), Intervals{});
 }
 
-Model model_of(const MadePart& part) {
-    auto profile = parse_profile(made_profile(part.bytes()));
-    EXPECT_TRUE(profile) << profile.error().text;
-    return Model(*std::move(profile));
-}
-
 // A card as orrery-1, and a stream on it.
 class Analysis : public ::testing::Test {
   protected:
@@ -54,7 +48,7 @@ class Analysis : public ::testing::Test {
         return work;
     }
     const DeviceSums& sums() {
-        model_.emplace(model_of(part_));
+        model_.emplace(made_model(part_.bytes()));
         all_ = sums_of(model_->processes.at(0));
         return all_.devices.at(0);
     }
@@ -217,13 +211,13 @@ TEST(Report, OfHostileNamesIsPlain) {
     const auto bad = part.text("\x1b]0;title\x07\xff");
     part.call(bad, 1, 2);
     part.work(bad, bad, 10, 20);
-    const Model model = model_of(part);
+    const Model model = made_model(part.bytes());
     EXPECT_THAT(report_text(model, 10), Not(HasSubstr("\x1b")));
     EXPECT_EQ(nlohmann::json::parse(report_json(model, 10)).at("processes").size(), 1u);
 }
 
 TEST(Report, OfNothingSaysSo) {
-    EXPECT_THAT(report_text(model_of(MadePart()), 10), HasSubstr("nothing was recorded"));
+    EXPECT_THAT(report_text(made_model(MadePart().bytes()), 10), HasSubstr("nothing was recorded"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Profiles as bytes, made by hand.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -147,6 +149,13 @@ inline std::string made_profile(const std::string& parts, std::uint32_t major = 
     FileHead head{{}, major, kFormatMinor};
     std::memcpy(head.magic, kMagic, sizeof kMagic);
     return std::string(reinterpret_cast<const char*>(&head), sizeof head) + parts;
+}
+
+// As it is read.
+inline Model made_model(const std::string& parts) {
+    auto profile = parse_profile(made_profile(parts));
+    EXPECT_TRUE(profile) << profile.error().text;
+    return Model(*std::move(profile));
 }
 
 }  // namespace orrery::prof::test

@@ -9,12 +9,6 @@
 namespace orrery::prof::test {
 namespace {
 
-Model model_of(const MadePart& part) {
-    auto profile = parse_profile(made_profile(part.bytes()));
-    EXPECT_TRUE(profile) << profile.error().text;
-    return Model(*std::move(profile));
-}
-
 TEST(Model, LeadsFromWorkToItsCallAndItsCounters) {
     MadePart part;
     const auto launch = part.text("orrLaunchKernel"), kernel = part.text("saxpy"), stream = part.text("s");
@@ -27,7 +21,7 @@ TEST(Model, LeadsFromWorkToItsCallAndItsCounters) {
     counters.begin_ps = 30;
     counters.instructions = 5;
     part.add(counters);
-    const Model model = model_of(part);
+    const Model model = made_model(part.bytes());
     const Activity& activity = model.processes.at(0);
     ASSERT_EQ(activity.work.size(), 2u);
     EXPECT_EQ(activity.work[0].call, 0u);
@@ -56,7 +50,7 @@ TEST(Model, LeadsFromAWaitToTheWorkBeforeItsSignal) {
     wait(0, one);
     wait(1, 99);
     wait(2, one, From::kHost);
-    const Model model = model_of(part);
+    const Model model = made_model(part.bytes());
     std::map<std::uint64_t, std::uint64_t> causes;
     for (const Work& work : model.processes[0].work) {
         if (work.cause != kNone)
@@ -75,7 +69,7 @@ TEST(Model, KnowsWhatACardCouldDo) {
     part.memory(2, 20, 50, 150);
     part.memory(2, 30, -100, 50);
     part.memory(-1, 40, 7, 7);
-    const Model model = model_of(part);
+    const Model model = made_model(part.bytes());
     ASSERT_EQ(model.processes[0].devices.size(), 1u);
     const DeviceModel& device = model.processes[0].devices[0];
     EXPECT_EQ(device.number, 2u);
@@ -111,7 +105,7 @@ TEST(Model, TakesWorkOfOldProfiles) {
     } old{};
     std::memcpy(&old, &record, sizeof old);
     part.add(old);
-    const Model model = model_of(part);
+    const Model model = made_model(part.bytes());
     ASSERT_EQ(model.processes[0].work.size(), 1u);
     EXPECT_EQ(direction_of(*model.processes[0].work[0].record), Direction::kUnknown);
     EXPECT_EQ(model.processes[0].devices.at(0).bounds.vram_gb_per_s, std::nullopt);

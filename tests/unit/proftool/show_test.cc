@@ -18,12 +18,6 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Model read(const std::string& parts) {
-    auto profile = parse_profile(made_profile(parts));
-    EXPECT_TRUE(profile) << profile.error().text;
-    return Model(*std::move(profile));
-}
-
 std::string two_calls() {
     MadePart part;
     const auto copy = part.text("orrMemcpy"), step = part.text("step"), io = part.text("io");
@@ -39,7 +33,7 @@ std::string two_calls() {
 }
 
 TEST(Stat, CountsAndAdds) {
-    const std::string text = stat_text(read(two_calls()));
+    const std::string text = stat_text(made_model(two_calls()));
     EXPECT_THAT(text, HasSubstr("process 100: program\n"));
     EXPECT_THAT(text, HasSubstr("  orrMemcpy      2  2.000 us  1.000 us  1.500 us       1\n"));
     EXPECT_THAT(text, HasSubstr("  step          1    1.500 us    1.500 us    1.500 us\n"));
@@ -52,7 +46,7 @@ TEST(Stat, SaysWhatIsMissing) {
     MadePart part(5, "killed");
     part.head.lost = 12'345;
     part.head.ended = 0;
-    const std::string text = stat_text(read(part.bytes()));
+    const std::string text = stat_text(made_model(part.bytes()));
     EXPECT_THAT(text, HasSubstr("nothing was recorded"));
     EXPECT_THAT(text, HasSubstr("12 345 records were lost"));
     EXPECT_THAT(text, HasSubstr("did not end by exit()"));
@@ -61,11 +55,11 @@ TEST(Stat, SaysWhatIsMissing) {
 TEST(Stat, ShowsNoControlCharacters) {
     MadePart part(5, "a\x1b[31mb");
     part.call(part.text("\x1b]0;title\x07"), 1, 2);
-    EXPECT_THAT(stat_text(read(part.bytes())), Not(HasSubstr("\x1b")));
+    EXPECT_THAT(stat_text(made_model(part.bytes())), Not(HasSubstr("\x1b")));
 }
 
 TEST(Chrome, HasACompleteEventForEachCallAndRange) {
-    const json all = json::parse(chrome_json(read(two_calls())));
+    const json all = json::parse(chrome_json(made_model(two_calls())));
     std::map<std::string, int> kinds;
     std::set<std::uint64_t> range_tracks;
     for (const json& event : all.at("traceEvents")) {
@@ -95,7 +89,7 @@ TEST(Chrome, HasTracksOfItsOwnForEachPartOfAProcess) {
     }
     std::map<std::uint64_t, std::string> names;
     std::vector<std::string> ranges;
-    for (const json& event : json::parse(chrome_json(read(parts))).at("traceEvents")) {
+    for (const json& event : json::parse(chrome_json(made_model(parts))).at("traceEvents")) {
         const auto track = event.at("tid").get<std::uint64_t>();
         if (event.at("name") == "thread_name") names[track] = event.at("args").at("name");
         if (event.value("cat", "") == "range") ranges.push_back(names[track]);
@@ -106,7 +100,7 @@ TEST(Chrome, HasTracksOfItsOwnForEachPartOfAProcess) {
 TEST(Chrome, OfHostileNamesIsStillJson) {
     MadePart part(5, "\xff\"},{");
     part.call(part.text("\"</script>\xc3\x28\n"), 1'000, 2'000);
-    const json all = json::parse(chrome_json(read(part.bytes())));
+    const json all = json::parse(chrome_json(made_model(part.bytes())));
     EXPECT_EQ(all.at("traceEvents").size(), 2u);
 }
 
@@ -129,7 +123,7 @@ std::string some_work() {
 }
 
 TEST(Stat, HasTheWorkOfEachDevice) {
-    const std::string text = stat_text(read(some_work()));
+    const std::string text = stat_text(made_model(some_work()));
     EXPECT_THAT(text, HasSubstr("device 0, model time  count"));
     EXPECT_THAT(text, HasSubstr("saxpy                     2  2.500 us  1.250 us  2.000 us"));
     EXPECT_THAT(text, HasSubstr("device 1, model time  count"));
@@ -148,11 +142,11 @@ TEST(Page, TakesSourcesOnly) {
         pc.source = part.text(line);
         part.add(pc);
     }
-    EXPECT_THAT(sampled_sources(read(part.bytes())), testing::ElementsAre("a.S", "gemm.cc"));
+    EXPECT_THAT(sampled_sources(made_model(part.bytes())), testing::ElementsAre("a.S", "gemm.cc"));
 }
 
 TEST(Chrome, HasWorkInItsOwnTimeAndAFlowFromItsCall) {
-    const json all = json::parse(chrome_json(read(some_work())));
+    const json all = json::parse(chrome_json(made_model(some_work())));
     std::vector<json> work, begun, ended;
     std::set<std::pair<std::uint64_t, std::uint64_t>> tracks;
     for (const json& event : all.at("traceEvents")) {
@@ -180,7 +174,7 @@ TEST(Chrome, HasWorkInItsOwnTimeAndAFlowFromItsCall) {
 
 TEST(Perfetto, LeadsFromACallToItsWork) {
     orrery::perfetto::Trace trace;
-    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(read(some_work()))));
+    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(made_model(some_work()))));
     std::multiset<std::uint64_t> begun, ended;
     for (const auto& packet : trace.packet()) {
         const auto& event = packet.track_event();
@@ -203,7 +197,7 @@ TEST(Perfetto, SlicesOfATrackLieWithinEachOther) {
     part.call(inner, 2'500, 3'000);
     part.range(Type::kRangeEnd, 0, 3'000);
     orrery::perfetto::Trace trace;
-    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(read(part.bytes() + two_calls() + some_work()))));
+    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(made_model(part.bytes() + two_calls() + some_work()))));
     std::set<std::uint64_t> tracks;
     std::map<std::uint64_t, int> depth;
     std::uint64_t last = 0;
