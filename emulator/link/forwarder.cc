@@ -1,6 +1,7 @@
 #include "emulator/link/forwarder.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include <orrery/hw/link.h>
@@ -152,7 +153,13 @@ std::uint64_t Forwarder::charge(const Message& message) const {
 
 void Forwarder::set_pace(const Message& message, ModelTime through) {
     const ModelTime now = events_.system_now();
+    // Who is through: they are looked through for each message, and there may be hundreds of nodes.
+    std::erase_if(paces_, [now](const Pace& pace) {
+        return std::ranges::all_of(pace.given | std::views::reverse,
+                                   [now](const Pace::Given& given) { return given.next <= now; });
+    });
     auto pace = std::ranges::find(paces_, message.source, &Pace::node);
+    if (through <= switching_ && pace == paces_.end()) return;
     if (pace == paces_.end()) pace = paces_.insert(pace, {.node = message.source});
     for (; !pace->given.empty() && pace->given.front().next <= now; pace->given.pop_front())
         pace->bytes -= pace->given.front().bytes;
