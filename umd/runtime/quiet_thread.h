@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -23,6 +24,19 @@ std::jthread start_quiet_thread(Body&& body) {
         sigset_t before{};
     } const blocked;
     return std::jthread(std::forward<Body>(body));
+}
+
+// Asks one that `mutex` is over to stop, and waits until it has. False: there was none.
+inline bool end_quiet_thread(std::mutex& mutex, std::jthread& its) {
+    std::jthread thread;
+    {
+        const std::lock_guard lock(mutex);
+        thread = std::move(its);
+    }
+    if (!thread.joinable()) return false;
+    thread.request_stop();
+    thread.join();
+    return true;
 }
 
 }  // namespace orrery::umd

@@ -132,14 +132,7 @@ Status SampleLog::tell_all() {
 
 void SampleLog::end() {
     (void)stop();
-    std::jthread thread;
-    {
-        const std::lock_guard lock(mutex_);
-        thread = std::move(thread_);
-    }
-    if (!thread.joinable()) return;
-    thread.request_stop();
-    thread.join();
+    end_quiet_thread(mutex_, thread_);
 }
 
 }  // namespace orrery::umd

@@ -306,14 +306,7 @@ void WorkLog::tell_lost() {
 }
 
 void WorkLog::end() {
-    std::jthread thread;
-    {
-        const std::lock_guard lock(mutex_);
-        thread = std::move(thread_);
-    }
-    if (!thread.joinable()) return;
-    thread.request_stop();
-    thread.join();
+    if (!end_quiet_thread(mutex_, thread_)) return;
     if (state_.exchange(State::kOff) == State::kOn) (void)context_.winsys().want_work(WorkWanted::kNone);
 }
 

@@ -292,20 +292,14 @@ class DrmDevice final : public Device {
         if (info().driver_version < ORR_MAKE_VERSION(1, 5, 0)) return Device::way(peer_uid);
         drm_orr_query_way query{};
         query.peer_uid = peer_uid;
-        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_WAY, &query)) {
-            return fail_errno(number, file_->what("way query"));
-        }
-        return query;
+        return query_way(query);
     }
 
     Result<drm_orr_query_way> way_to_node(std::uint32_t node) override {
         if (info().driver_version < ORR_MAKE_VERSION(1, 11, 0)) return Device::way_to_node(node);
         drm_orr_query_way query{};
         query.node = node;
-        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_WAY, &query)) {
-            return fail_errno(number, file_->what("way query"));
-        }
-        return query;
+        return query_way(query);
     }
 
     std::uint32_t number() override {
@@ -638,6 +632,12 @@ class DrmDevice final : public Device {
     }
 
   private:
+    Result<drm_orr_query_way> query_way(drm_orr_query_way query) const {
+        if (int number = file_->ioctl(DRM_IOCTL_ORR_QUERY_WAY, &query)) {
+            return fail_errno(number, file_->what("way query"));
+        }
+        return query;
+    }
     // All queues of the file share one doorbell page and one kick page.
     Status map_doorbells(const drm_orr_queue_create& made) {
         if (made.doorbell_slot >= ORR_DB_SLOTS) {
