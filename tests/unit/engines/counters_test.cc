@@ -11,15 +11,9 @@ constexpr std::uint64_t kLine = kMemoryLine, kHz = 1'000'000'000, kCycle = 1000;
 
 class CounterTruth : public testing::Test {
   protected:
-    CounterTruth() : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(config(), rig.context) {
+    CounterTruth() : rig(64 << 20, 64 << 20, 8 << 20, far_memory()), unit(config(), rig.context) {
         load_image(rig);
         rig.memory.count_in(rig.counters);
-    }
-    static MemoryConfig memory() {
-        MemoryConfig config;
-        config.vram_latency_ps = 150 * kPsPerNs;
-        config.pcie_latency_ps = 600 * kPsPerNs;
-        return config;
     }
     static VectorConfig config() {
         VectorConfig config;
@@ -120,7 +114,7 @@ TEST_F(CounterTruth, OfWaitsForMemory) {
                   count(ORR_CTR_VECTOR_LATENCY_PS) + count(ORR_CTR_VECTOR_BANDWIDTH_PS));
     // Each load misses the cache; the arguments are one line. Walks read their entries one after the other.
     EXPECT_EQ(count(ORR_CTR_VECTOR_LATENCY_PS),
-              (kFollowed + 1 + count(ORR_CTR_VECTOR_TLB_WALKED)) * memory().vram_latency_ps);
+              (kFollowed + 1 + count(ORR_CTR_VECTOR_TLB_WALKED)) * far_memory().vram_latency_ps);
     EXPECT_EQ(count(ORR_CTR_VRAM_BYTES), (kFollowed + 1 + count(ORR_CTR_VECTOR_TLB_WALKED)) * kLine);
     EXPECT_EQ(count(ORR_CTR_VECTOR_TLB_LOOKUPS), kFollowed + 1);
     EXPECT_EQ(count(ORR_CTR_VECTOR_LINK_PS), 0u);

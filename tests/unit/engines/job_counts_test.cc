@@ -58,17 +58,11 @@ constexpr Pair kVectorPairs[] = {{ORR_JOB_BUSY_PS, ORR_CTR_VECTOR_BUSY_PS},
 
 class JobTruth : public testing::TestWithParam<unsigned> {
   protected:
-    JobTruth() : rig(64 << 20, 64 << 20, 8 << 20, memory()) {
+    JobTruth() : rig(64 << 20, 64 << 20, 8 << 20, far_memory()) {
         rig.context.jobs = &log;
         rig.memory.count_in(rig.counters);
         load_image(rig);
         unit = std::make_unique<VectorUnit>(config(GetParam()), rig.context);
-    }
-    static MemoryConfig memory() {
-        MemoryConfig config;
-        config.vram_latency_ps = 150 * kPsPerNs;
-        config.pcie_latency_ps = 600 * kPsPerNs;
-        return config;
     }
     static VectorConfig config(unsigned threads) {
         VectorConfig config;
@@ -173,7 +167,7 @@ TEST_P(JobTruth, EachOfSeveralJobsAtOnceHasItsOwn) {
     EXPECT_EQ(of_port(2)[ORR_JOB_SIMD_LOADS], 0u);
     // Loads that miss, and what walks read, one behind the other.
     EXPECT_EQ(of_port(2)[ORR_JOB_LATENCY_PS],
-              (3 * (500 + 1) + of_port(2)[ORR_JOB_TLB_WALKED]) * memory().vram_latency_ps);
+              (3 * (500 + 1) + of_port(2)[ORR_JOB_TLB_WALKED]) * far_memory().vram_latency_ps);
     EXPECT_EQ(of_port(2)[ORR_JOB_CORES], 3u);
 }
 
@@ -268,16 +262,10 @@ INSTANTIATE_TEST_SUITE_P(Threads, JobTruth, testing::Values(0u, 2u));
 
 class CopyJobTruth : public testing::Test {
   protected:
-    CopyJobTruth() : rig(64 << 20, 64 << 20, 8 << 20, memory()) {
+    CopyJobTruth() : rig(64 << 20, 64 << 20, 8 << 20, far_memory()) {
         rig.context.jobs = &log;
         rig.memory.count_in(rig.counters);
         load_image(rig, 4 << 20);
-    }
-    static MemoryConfig memory() {
-        MemoryConfig config;
-        config.vram_latency_ps = 150 * kPsPerNs;
-        config.pcie_latency_ps = 600 * kPsPerNs;
-        return config;
     }
     std::uint64_t count(orr_counter counter) const { return rig.counters.get(counter); }
     void expect_all() const {

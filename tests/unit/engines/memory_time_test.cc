@@ -20,14 +20,9 @@ void expect_near(ModelTime time, ModelTime expected) {
 
 class MemoryTime : public testing::Test {
   protected:
-    MemoryTime() : rig(64 << 20, 64 << 20, 8 << 20, memory()), unit(std::in_place, config(), rig.context) {
+    MemoryTime()
+        : rig(64 << 20, 64 << 20, 8 << 20, far_memory()), unit(std::in_place, config(), rig.context) {
         load_image(rig, 8 << 20);
-    }
-    static MemoryConfig memory() {
-        MemoryConfig config;
-        config.vram_latency_ps = 150 * kPsPerNs;
-        config.pcie_latency_ps = 600 * kPsPerNs;
-        return config;
     }
     static VectorConfig config() {
         VectorConfig config;
@@ -77,14 +72,14 @@ TEST_F(MemoryTime, ATriadTakesWhatBandwidthAllows) {
     const ModelTime took =
         run(kTriad, {kData, kData + kBytes, kData + 2 * kBytes, kBytes / 8 / kGroups}, kGroups);
     EXPECT_EQ(words(0)[kBytes / 8 - 1], 4 * (kBytes / 8 - 1));
-    expect_near(took, duration_ps(3 * kBytes, memory().vram_bytes_per_second));
+    expect_near(took, duration_ps(3 * kBytes, far_memory().vram_bytes_per_second));
 }
 
 TEST_F(MemoryTime, ATriadOnTheHostTakesWhatPcieAllows) {
     constexpr std::uint64_t kBytes = 1 << 20, kGroups = 8;
     const ModelTime took =
         run(kTriad, {kHostData, kHostData + kBytes, kHostData + 2 * kBytes, kBytes / 8 / kGroups}, kGroups);
-    expect_near(took, duration_ps(2 * kBytes, memory().pcie_bytes_per_second));
+    expect_near(took, duration_ps(2 * kBytes, far_memory().pcie_bytes_per_second));
 }
 
 TEST_F(MemoryTime, OneCoreGetsWhatItsLinesInFlightAllow) {
@@ -93,7 +88,7 @@ TEST_F(MemoryTime, OneCoreGetsWhatItsLinesInFlightAllow) {
     unit.emplace(few, rig.context);
     constexpr std::uint64_t kBytes = 1 << 20;
     const ModelTime took = run(kTriad, {kData, kData + kBytes, kData + 2 * kBytes, kBytes / 8}, 1);
-    expect_near(took, 2 * kBytes / (few.in_flight * kLine) * memory().vram_latency_ps);
+    expect_near(took, 2 * kBytes / (few.in_flight * kLine) * far_memory().vram_latency_ps);
 }
 
 // What a kernel moved before it failed has its price too, also if that was all in one quantum.
@@ -103,12 +98,12 @@ TEST_F(MemoryTime, AKernelThatFailsPaysForWhatItMoved) {
     const Completion done = rig.run_one(unit->port(0), failing);
     EXPECT_EQ(done.status, ORR_DONE_FAULT);
     EXPECT_EQ(done.detail, kHostEnd);
-    EXPECT_GE(done.end_ps - done.start_ps, duration_ps(2 * kBytes, memory().pcie_bytes_per_second));
+    EXPECT_GE(done.end_ps - done.start_ps, duration_ps(2 * kBytes, far_memory().pcie_bytes_per_second));
 }
 
 TEST_F(MemoryTime, WhatAnAbortedKernelAskedForIsUnderWay) {
     constexpr std::uint64_t kBytes = 64 << 10;
-    MemoryConfig slow = memory();
+    MemoryConfig slow = far_memory();
     slow.pcie_bytes_per_second = 64'000'000;  // so that a vector load is many pieces
     rig.memory = MemorySystem(slow);
     unit.emplace(config(), rig.context);
@@ -183,7 +178,8 @@ TEST_F(MemoryTime, PreemptionWaitsForAPieceOfEachUser) {
     rig.run();
     const Completion done = rig.done.back();
     ASSERT_EQ(done.status, ORR_DONE_PREEMPTED);
-    const ModelTime save = config().save_core_ps + duration_ps(done.detail, memory().vram_bytes_per_second);
+    const ModelTime save =
+        config().save_core_ps + duration_ps(done.detail, far_memory().vram_bytes_per_second);
     EXPECT_LE(done.end_ps - asked, (1 + cores) * Resource::kPiecePs + save);
 }
 
@@ -229,15 +225,15 @@ TEST_F(MemoryTime, AVectorLoadIsPreemptedInside) {
 TEST_F(MemoryTime, APointerChaseTakesItsLatencies) {
     constexpr std::uint64_t kSteps = 2000, kLoop = 3;
     link(words(0), kData, kSteps);
-    expect_near(run(kChase, {kData, kSteps}, 1), kSteps * (memory().vram_latency_ps + cycles(kLoop)));
+    expect_near(run(kChase, {kData, kSteps}, 1), kSteps * (far_memory().vram_latency_ps + cycles(kLoop)));
     link(reinterpret_cast<std::uint64_t*>(rig.host_data), kHostData, kSteps);
-    expect_near(run(kChase, {kHostData, kSteps}, 1), kSteps * (memory().pcie_latency_ps + cycles(kLoop)));
+    expect_near(run(kChase, {kHostData, kSteps}, 1), kSteps * (far_memory().pcie_latency_ps + cycles(kLoop)));
 }
 
 TEST_F(MemoryTime, WhatIsInTheCacheCostsNothing) {
     constexpr std::uint64_t kLines = 32, kRounds = 1000, kLoop = 3;
     link(words(0), kData, kLines);
-    const ModelTime cold = kLines * memory().vram_latency_ps;
+    const ModelTime cold = kLines * far_memory().vram_latency_ps;
     const ModelTime expected = cold + cycles(kLines * kRounds * kLoop);
     expect_near(run(kChase, {kData, kLines * kRounds}, 1), expected);
     // Each group begins with an empty cache, so what it takes does not depend on who was there before.
@@ -344,7 +340,7 @@ TEST_F(MemoryTime, AMaskedRowAsksForTheLinesOfItsElements) {
 TEST_F(MemoryTime, AtomicsGoToTheirMemory) {
     constexpr std::uint64_t kRounds = 100;
     // A round: an AMO, LR and SC, and two loads of lines that these have driven out.
-    expect_near(run(kAtomics, {0, 0, kRounds}, 1), 5 * kRounds * memory().vram_latency_ps);
+    expect_near(run(kAtomics, {0, 0, kRounds}, 1), 5 * kRounds * far_memory().vram_latency_ps);
 }
 
 }  // namespace

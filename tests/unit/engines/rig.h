@@ -20,6 +20,14 @@
 
 namespace orrery::emu::test {
 
+// Memory that is far enough for latencies to show.
+inline MemoryConfig far_memory() {
+    MemoryConfig config;
+    config.vram_latency_ps = 150 * kPsPerNs;
+    config.pcie_latency_ps = 600 * kPsPerNs;
+    return config;
+}
+
 // A peer that takes what fits its window, and remembers.
 class FakePeer final : public PeerPort {
   public:

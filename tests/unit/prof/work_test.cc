@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -100,6 +101,11 @@ class Work : public ::testing::Test {
         ASSERT_OK(orrMemcpyAsync(memory_, at(memory_, 2048), bytes, orrMemcpyDeviceToDevice, stream_));
     }
     void synchronize() { ASSERT_OK(orrStreamSynchronize(stream_)); }
+    void with_card(const std::function<void(FakeCard& card)>& what) {
+        FakeCard& card = system_.card();
+        const std::lock_guard lock(card.mutex());
+        what(card);
+    }
 
     FakeSystem system_;
     orrStream_t stream_ = nullptr;
@@ -363,12 +369,7 @@ TEST_F(Work, HasCountersOnlyWhileTheyAreWanted) {
 }
 
 TEST_F(Work, HasCountersOnceTheCardCan) {
-    FakeCard& card = system_.card();
-    const auto busy = [&](unsigned times) {
-        const std::lock_guard lock(card.mutex());
-        card.counters_busy = times;
-    };
-    busy(1);
+    with_card([](FakeCard& card) { card.counters_busy = 1; });
     Watched watched(orrProfWantWork | orrProfWantCounters);
     fill(64);
     synchronize();
@@ -385,11 +386,7 @@ TEST_F(Work, KeepsItsRecordsWhileTheCardCannotCount) {
     Watched watched;
     fill(64);
     synchronize();
-    {
-        FakeCard& card = system_.card();
-        const std::lock_guard lock(card.mutex());
-        card.counters_busy = 1;
-    }
+    with_card([](FakeCard& card) { card.counters_busy = 1; });
     Watched counted(orrProfWantWork | orrProfWantCounters);
     for (int i = 0; i < 2; ++i) {
         fill(64);
@@ -405,11 +402,7 @@ TEST_F(Work, ThatIsLostIsSaidToBe) {
     Watched watched;
     fill(64);
     synchronize();
-    {
-        FakeCard& card = system_.card();
-        const std::lock_guard lock(card.mutex());
-        card.work_lost = true;
-    }
+    with_card([](FakeCard& card) { card.work_lost = true; });
     (void)watched.flushed();
     EXPECT_EQ(watched.lost(), 1);
 }

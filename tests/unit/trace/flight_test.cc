@@ -191,12 +191,18 @@ void damage(const std::filesystem::path& memory, std::uint64_t newest_but) {
               static_cast<ssize_t>(sizeof block));
 }
 
+// What is replayed of so many rounds, before and after that.
+auto with_damage(const TemporaryFile& memory, std::uint64_t segment, unsigned rounds, unsigned before_last) {
+    record_rounds(flight(memory.path(), segment), rounds, [](Card& card) { card.store_recording(); });
+    auto good = replay(memory.path());
+    damage(memory.path(), before_last);
+    return std::pair(std::move(good), replay(memory.path()));
+}
+
 TEST(Flight, WhatFollowsDamageIsThere) {
     const TemporaryFile memory;
-    record_rounds(flight(memory.path(), kTiny), 24, [](Card& card) { card.store_recording(); });
-    const auto good = replay(memory.path());
-    ASSERT_NO_FATAL_FAILURE(damage(memory.path(), 5));
-    const auto last = replay(memory.path());
+    const auto [good, last] = with_damage(memory, kTiny, 24, 5);
+    ASSERT_FALSE(HasFatalFailure());
     ASSERT_NE(last, nullptr);
     EXPECT_TRUE(last->info().resumed);
     EXPECT_EQ(last->end_time(), good->end_time());
@@ -206,10 +212,8 @@ TEST(Flight, WhatFollowsDamageIsThere) {
 
 TEST(Flight, WhatIsBeforeDamageInTheNewestIsThere) {
     const TemporaryFile memory;
-    record_rounds(flight(memory.path(), kLarge), 4, [](Card& card) { card.store_recording(); });
-    const auto good = replay(memory.path());
-    ASSERT_NO_FATAL_FAILURE(damage(memory.path(), 0));
-    const auto shorter = replay(memory.path());
+    const auto [good, shorter] = with_damage(memory, kLarge, 4, 0);
+    ASSERT_FALSE(HasFatalFailure());
     ASSERT_NE(shorter, nullptr);
     EXPECT_TRUE(shorter->info().crashed);
     EXPECT_LT(shorter->end_time(), good->end_time());

@@ -5,23 +5,11 @@
 #include <riscv_vector.h>
 
 #include "kernels.h"
+#include "umd/samples/support/group_part.h"
 #include "umd/samples/support/vector_math.h"
 
-namespace {
-
-struct Part {
-    uint64_t begin, end;
-};
-
-// The part of `count` elements that belongs to this group; the parts are alike but for the last.
-inline Part my_part(uint64_t count) {
-    const uint64_t each = (count + orr::grid_x() - 1) / orr::grid_x();
-    const uint64_t begin = each * orr::group_x();
-    const uint64_t end = begin + each;
-    return {begin < count ? begin : count, end < count ? end : count};
-}
-
-}  // namespace
+using sample::my_part;
+using sample::Part;
 
 ORR_KERNEL void saxpy(const SaxpyArgs* args) {
     const Part part = my_part(args->count);

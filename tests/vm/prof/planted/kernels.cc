@@ -3,19 +3,12 @@
 #include <riscv_vector.h>
 
 #include "kernels.h"
+#include "umd/samples/support/group_part.h"
 
 namespace {
 
-struct Part {
-    uint64_t begin, end;
-};
-
-inline Part my_part(uint64_t count) {
-    const uint64_t each = (count + orr::grid_x() - 1) / orr::grid_x();
-    const uint64_t begin = each * orr::group_x();
-    const uint64_t end = begin + each;
-    return {begin < count ? begin : count, end < count ? end : count};
-}
+using sample::my_part;
+using sample::Part;
 
 inline uint64_t my_rounds(const PlantedArgs* args) {
     return orr::group_x() == orr::grid_x() - 1 && args->skew != 0 ? args->rounds * args->skew : args->rounds;
