@@ -1,10 +1,12 @@
-// A subscription that keeps what it is told.
+// A subscription that keeps what it is told, by whatever thread.
 #pragma once
 
 #include <orrery/prof.h>
 
 #include <functional>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/unit/umd/api_test.h"
@@ -28,6 +30,7 @@ class Heard {
     }
     orrProfSubscription_t subscription() const { return subscription_; }
 
+    // To be read when no other thread calls the API.
     std::vector<std::string> words;  // "+orrMalloc", "-orrMalloc", "[text", "]", "!text"
     std::vector<orrProfRecord> records;
     std::function<void(const orrProfRecord&)> and_then;
@@ -35,11 +38,16 @@ class Heard {
   private:
     static void told(void* user, const orrProfRecord* record) {
         auto& self = *static_cast<Heard*>(user);
-        const char marks[] = {'?', '+', '-', '[', ']', '!'};
-        self.words.push_back(marks[record->kind] + std::string(record->name == nullptr ? "" : record->name));
-        self.records.push_back(*record);
+        const std::string_view marks = "?+-[]!";
+        const char mark = record->kind < marks.size() ? marks[record->kind] : '?';
+        {
+            const std::lock_guard lock(self.mutex_);
+            self.words.push_back(mark + std::string(record->name == nullptr ? "" : record->name));
+            self.records.push_back(*record);
+        }
         if (self.and_then) self.and_then(*record);
     }
+    std::mutex mutex_;
     orrProfSubscription_t subscription_ = nullptr;
 };
 
