@@ -37,6 +37,8 @@
 #define ORR_TELL_PERIOD (HZ / 10)
 #define ORR_TELL_AT_ONCE 8u
 #define ORR_TELL_LIMIT (30 * HZ)
+/* After this something may be in the way at a switch; less what that takes than who revokes waits. */
+#define ORR_TELL_LONG HZ
 /* How long who revokes waits for another driver, where that driver alone can end it. */
 #define ORR_REVOKE_TRIES 250u
 #define ORR_REVOKE_PERIOD_MS 20u
@@ -90,6 +92,17 @@ bool orr_telling_due(struct orr_telling *telling, unsigned int *left)
 bool orr_telling_is_over(const struct orr_telling *telling)
 {
 	return telling->begun && time_after(jiffies, telling->first + ORR_TELL_LIMIT);
+}
+
+/**
+ * orr_telling_is_long - is something told again for longer than an answer takes?
+ * @telling: it
+ *
+ * Return: whether.
+ */
+bool orr_telling_is_long(const struct orr_telling *telling)
+{
+	return telling->begun && time_after(jiffies, telling->first + ORR_TELL_LONG);
 }
 
 /*
@@ -254,35 +267,31 @@ static void orr_fabric_map(struct orr_device *odev, u32 at, const struct orr_not
 }
 
 /*
- * What was sent before is carried out: what switches have of it has to be here for that. Return: who could
- * not have it brought here in time, as somebody else's does not go on; a bit each.
+ * What was sent before is carried out: what switches have of it has to be here for that. Without
+ * orr_fabric.lock, as a switch may have something for a third card, which takes nothing. What does not come
+ * in time is refused when it does; the answer to ORR_NOTE_REVOKED comes behind it, and nobody there gets the
+ * same range before that.
+ *
+ * only: of this export; NULL: of all of the file.
  */
-static u64 orr_export_drain(struct orr_device *odev, const struct orr_export *export)
+static void orr_exports_drain(struct orr_file *file, const struct orr_export *only)
 {
+	struct orr_device *odev = file->odev;
 	const struct orr_lease *lease;
-	unsigned long drained = 0;
-	u64 deaf = 0;
+	unsigned long ports = 0;
+	u32 port;
 
-	lockdep_assert_held(&odev->fabric.lock);
-	list_for_each_entry(lease, &odev->fabric.leases, link) {
-		const struct orr_foreign *foreign = &odev->fabric.foreign[lease->at];
+	scoped_guard(mutex, &odev->fabric.lock) {
+		list_for_each_entry(lease, &odev->fabric.leases, link) {
+			const struct orr_foreign *foreign = &odev->fabric.foreign[lease->at];
 
-		if (lease->export != export || !foreign->behind)
-			continue;
-		if (test_bit(foreign->port, &drained) || orr_port_drain(odev, foreign->port, 1))
-			__set_bit(foreign->port, &drained);
-		else
-			deaf |= BIT_ULL(lease->at);
-		if (deaf)
-			break;
+			if (lease->export->file == file && (!only || lease->export == only) &&
+			    foreign->behind)
+				__set_bit(foreign->port, &ports);
+		}
 	}
-	if (!deaf)
-		return 0;
-	/* One wait is enough. */
-	list_for_each_entry(lease, &odev->fabric.leases, link)
-		if (lease->export == export && odev->fabric.foreign[lease->at].behind)
-			deaf |= BIT_ULL(lease->at);
-	return deaf;
+	for_each_set_bit(port, &ports, ORR_LINK_MAX_PORTS)
+		orr_port_drain(odev, port, 1);
 }
 
 static void orr_export_end(struct orr_device *odev, unsigned long number)
@@ -292,7 +301,6 @@ static void orr_export_end(struct orr_device *odev, unsigned long number)
 
 	lockdep_assert_held(&odev->fabric.lock);
 	export = xa_load(&odev->fabric.exports, number);
-	orr_foreign_restart(odev, orr_export_drain(odev, export));
 	xa_erase(&odev->fabric.exports, number);
 	if (export->semaphore)
 		export->bo->lent.exports--;
@@ -322,6 +330,7 @@ void orr_fabric_close(struct orr_file *file)
 	struct orr_export *export;
 	unsigned long number;
 
+	orr_exports_drain(file, NULL);
 	scoped_guard(mutex, &fabric->lock)
 		xa_for_each(&fabric->exports, number, export)
 			if (export->file == file)
@@ -444,6 +453,7 @@ static void orr_fabric_await_shut(struct orr_device *odev, u64 base)
 int orr_fabric_revoke_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_device *odev = to_orr_device(drm);
+	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_fabric_revoke *args = data;
 	struct orr_export *export;
 	u64 base;
@@ -452,7 +462,14 @@ int orr_fabric_revoke_ioctl(struct drm_device *drm, void *data, struct drm_file 
 		return -EINVAL;
 	scoped_guard(mutex, &odev->fabric.lock) {
 		export = xa_load(&odev->fabric.exports, args->object);
-		if (!export || export->file != to_orr_file(drm_file))
+		if (!export || export->file != file)
+			return -ENOENT;
+	}
+	/* It may end meanwhile, and is only compared. */
+	orr_exports_drain(file, export);
+	scoped_guard(mutex, &odev->fabric.lock) {
+		export = xa_load(&odev->fabric.exports, args->object);
+		if (!export || export->file != file)
 			return -ENOENT;
 		base = export->bo->node.start;
 		orr_export_end(odev, args->object);
@@ -554,6 +571,8 @@ void orr_fabric_tell(struct orr_device *odev)
 
 		if (orr_telling_is_over(&lease->telling))
 			deaf |= BIT_ULL(lease->at);
+		else if (orr_telling_is_long(&lease->telling))
+			orr_foreign_unheard(odev, lease->at);
 		if (!orr_telling_due(&lease->telling, &left[lease->at]))
 			continue;
 		/* Behind those that wait for their turn. */

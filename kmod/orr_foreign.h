@@ -28,6 +28,8 @@ struct orr_sem;
 /* Cards of other machines that one card knows: those at its ports, and the rest behind switches. */
 #define ORR_FOREIGN_MAX 64u
 #define ORR_FABRIC_SECRET_BYTES 16u
+/* Least time between two looks whether something is in the way at a switch. */
+#define ORR_CLEAR_AGAIN (10 * HZ)
 /* In orr_note.status of ORR_NOTE_UNMAP: nothing was ever bound, so nobody is missed as a signaller. */
 #define ORR_UNMAP_UNUSED 1u
 
@@ -123,6 +125,8 @@ struct orr_foreign {
 	bool session;
 	/** @untold: imports that have ended and are in orr_fabric.untold */
 	unsigned int untold;
+	/** @again: times that it has said that something is revoked which is cut, since that was looked into */
+	unsigned int again;
 };
 
 /**
@@ -163,6 +167,12 @@ struct orr_fabric {
 	struct list_head closing;
 	/** @ended_lock: guards @ended and @closing */
 	spinlock_t ended_lock;
+	/** @clogged: ports by which what is said here may not get through, a bit each */
+	unsigned long clogged;
+	/** @cleared: jiffies when each port was cleared the last time */
+	unsigned long cleared[ORR_LINK_MAX_PORTS];
+	/** @clear_work: clears them */
+	struct work_struct clear_work;
 };
 
 /**
@@ -293,6 +303,8 @@ bool orr_foreign_is_held(struct orr_device *odev, const struct orr_foreign *fore
 void orr_foreign_open_ports(struct orr_device *odev);
 u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 *port);
 int orr_foreign_query(struct orr_device *odev, struct drm_orr_query_way *args);
+void orr_foreign_unheard(struct orr_device *odev, u32 at);
+void orr_foreign_clear_work(struct work_struct *work);
 
 /* orr_fabric.c: the side that has the memory */
 struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag);
@@ -303,6 +315,7 @@ void orr_fabric_close_sems(struct orr_device *odev);
 void orr_fabric_close(struct orr_file *file);
 bool orr_telling_due(struct orr_telling *telling, unsigned int *left);
 bool orr_telling_is_over(const struct orr_telling *telling);
+bool orr_telling_is_long(const struct orr_telling *telling);
 
 /* orr_import.c: the side that writes */
 void orr_import_answer(struct orr_device *odev, u32 at, const struct orr_note *note);

@@ -253,3 +253,47 @@ int orr_foreign_query(struct orr_device *odev, struct drm_orr_query_way *args)
 	orr_exit(odev, idx);
 	return 0;
 }
+
+/**
+ * orr_foreign_unheard - it seems that what is said here does not get through
+ * @odev: the card
+ * @at: to whom, in orr_fabric.foreign
+ *
+ * What goes by one port stays in its order. If the first is for a card that takes nothing, that is lost to
+ * it, and what is for others passes.
+ */
+void orr_foreign_unheard(struct orr_device *odev, u32 at)
+{
+	const struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	struct orr_fabric *fabric = &odev->fabric;
+
+	lockdep_assert_held(&fabric->lock);
+	if (!foreign->behind ||
+	    time_before(jiffies, fabric->cleared[foreign->port] + ORR_CLEAR_AGAIN))
+		return;
+	fabric->cleared[foreign->port] = jiffies;
+	__set_bit(foreign->port, &fabric->clogged);
+	queue_work(system_long_wq, &fabric->clear_work);
+}
+
+/**
+ * orr_foreign_clear_work - have what is in the way at switches taken away
+ * @work: orr_fabric.clear_work
+ */
+void orr_foreign_clear_work(struct work_struct *work)
+{
+	struct orr_fabric *fabric = container_of(work, struct orr_fabric, clear_work);
+	struct orr_device *odev = container_of(fabric, struct orr_device, fabric);
+	unsigned long ports;
+	u32 port;
+
+	scoped_guard(mutex, &fabric->lock) {
+		ports = fabric->clogged;
+		fabric->clogged = 0;
+	}
+	for_each_set_bit(port, &ports, ORR_LINK_MAX_PORTS) {
+		enum orr_drain drain = ORR_DRAIN_PATIENT;
+
+		orr_port_drain_sender(odev, port, &drain);
+	}
+}

@@ -347,6 +347,7 @@ void orr_health_fini(struct orr_device *odev)
 	orr_restart_fini(odev);
 	disable_delayed_work_sync(&odev->link_work);
 	disable_work_sync(&odev->fabric.cut_work);
+	disable_work_sync(&odev->fabric.clear_work);
 	flush_work(&odev->lost_work);
 	orr_signaller_fini(odev);
 }

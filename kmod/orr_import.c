@@ -24,6 +24,8 @@
 #define ORR_HAUNTED_PERIOD_MS 20u
 /* Imports that have ended and have not been answered, at which no more are made of one card. */
 #define ORR_UNTOLD_OF_CARD 4096u
+/* So often another driver is told the same before something may be in the way. */
+#define ORR_SAID_AGAIN 16u
 
 static_assert(sizeof(struct drm_orr_fabric_import) == 48);
 
@@ -97,10 +99,16 @@ void orr_import_revoked(struct orr_device *odev, u32 at, u32 tag)
 			WRITE_ONCE(import->dead, true);
 			cut &= import->cut;
 		}
-	if (cut)
-		orr_import_say_cut(odev, at, tag);
-	else
+	if (!cut) {
 		queue_work(system_long_wq, &odev->fabric.cut_work);
+		return;
+	}
+	/* Few of them, if he hears the answers. */
+	if (++odev->fabric.foreign[at].again >= ORR_SAID_AGAIN) {
+		odev->fabric.foreign[at].again = 0;
+		orr_foreign_unheard(odev, at);
+	}
+	orr_import_say_cut(odev, at, tag);
 }
 
 /**
@@ -268,6 +276,8 @@ bool orr_import_tell(struct orr_device *odev, unsigned int left[], u64 *deaf)
 			note.status = cpu_to_le32(ORR_UNMAP_UNUSED);
 		if (orr_telling_is_over(&import->telling))
 			*deaf |= BIT_ULL(import->at);
+		else if (orr_telling_is_long(&import->telling))
+			orr_foreign_unheard(odev, import->at);
 		if (import->dead || !fabric->foreign[import->at].session) {
 			orr_import_free(odev, import);
 		} else if (orr_telling_due(&import->telling, &left[import->at])) {

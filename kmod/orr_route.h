@@ -91,6 +91,7 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up);
 void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain);
 void orr_way_drain_all(struct orr_device *owner);
 bool orr_port_drain(struct orr_device *odev, u32 port, u32 how);
+bool orr_port_drain_sender(struct orr_device *odev, u32 port, enum orr_drain *drain);
 
 /* orr_map_make.c */
 extern struct orr_map orr_map;

@@ -254,11 +254,18 @@ bool orr_port_drain(struct orr_device *odev, u32 port, u32 how)
 	return !ret;
 }
 
-/*
- * At the sender's end what waits there may be for another card, which takes nothing: then that is
- * lost to that one, and what goes to others passes.
+/**
+ * orr_port_drain_sender - the same at the sender's end
+ * @odev: the card
+ * @port: the port
+ * @drain: how; filled in for the next time
+ *
+ * What waits there may be for another card, which takes nothing: then that is lost to that one, and what
+ * goes to others passes.
+ *
+ * Return: whether all has arrived, or is lost.
  */
-static bool orr_port_drain_sender(struct orr_device *odev, u32 port, enum orr_drain *drain)
+bool orr_port_drain_sender(struct orr_device *odev, u32 port, enum orr_drain *drain)
 {
 	if (*drain == ORR_DRAIN_PATIENT) {
 		if (orr_port_drain(odev, port, 1))

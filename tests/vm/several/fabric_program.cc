@@ -2,6 +2,8 @@
 // writes there. They tell each other by files in /share what has been done. VM 1 ends in the middle of it.
 // kmod_fabric losses: fault plans lose messages of VM 1's, and nothing is carried out behind one that is
 // lost.
+// kmod_fabric stuck: with two cards each, at one switch. VM 0's second writes to VM 1's second, which a debugger
+// holds; what the first ones share ends or stays as if nothing were.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,6 +24,7 @@ using namespace orrery::kmod_test;
 
 constexpr std::uint64_t kThere = 0x50000000;
 constexpr std::uint64_t kBytes = 1 << 20;
+constexpr std::uint64_t kFillRingVa = 0x58000000;
 
 [[noreturn]] void fail(const std::string& what) {
     fmt::print(stderr, "kmod_fabric: {}\n", what);
@@ -346,12 +349,86 @@ int write_with_losses() {
     return 0;
 }
 
+// Fills what there is between two cards.
+constexpr std::uint32_t kFillers = 48, kFillLimitUs = 100'000'000;
+
+int own_beside_stuck() {
+    Place kept(0), writer(1);
+    kept.make_memory(kBytes);
+    give("kept", make_handle(kept));
+    writer.make_memory(kBytes);
+    std::uint32_t third = 0;
+    take(writer, to_import(get("third")), third);
+    Queue filler(writer.fd(), writer.vm, kFillRingVa, 64, ORR_BO_SYSTEM, {}, kFillLimitUs);
+    check(filler.error() == 0, "a queue that may wait for long");
+    drm_orr_queue_wait out{};
+    const auto is_done = [&](double seconds = 0) {
+        return wait(writer.fd(), filler.number(), kFillers, seconds, out) == 0;
+    };
+    {
+        Place ended(0);
+        ended.make_memory(kBytes);
+        const drm_orr_fabric_export handle = make_handle(ended);
+        give("ended", handle);
+        get("held");
+        for (std::uint32_t i = 0; i < kFillers; ++i)
+            filler.submit(copy(kVa, kThere, kBytes));
+        check(!is_done(), "a third card takes nothing");
+        check(revoke(ended, handle) == 0, "one handle was taken back");
+        put("ended-revoked", "");
+        get("ended-denied");
+        check(ended.memory.words()[1] == 2, "nothing was written there after that");
+        check(comes_true([&] { return kept.memory.words()[1] == 3; }), "the other is good");
+        check(!is_done(), "the third card has taken nothing");
+    }
+    // In the place of the old, whose end nobody had to wait for.
+    Place again(0);
+    again.make_memory(kBytes);
+    give("again", make_handle(again));
+    check(comes_true([&] { return again.memory.words()[1] == 4; }), "new memory is written to");
+    put("go-on", "");
+    check(is_done(kLong) && out.error == 0, "what was for the third card arrives when it goes on");
+    put("done", "");
+    fmt::print("owner: passed\n");
+    return 0;
+}
+
+void hold(int number, const char* what) {
+    put(fmt::format("hold.{}", number), what);
+    get(fmt::format("hold.{}.done", number));
+}
+
+int write_beside_stuck() {
+    Place third(1), kept(0), ended(0), again(0);
+    third.make_memory(kBytes);
+    give("third", make_handle(third));
+    std::uint32_t handle = 0;
+    for (Place* place : {&kept, &ended, &again})
+        place->make_memory(kBytes);
+    take(kept, to_import(get("kept")), handle);
+    take(ended, to_import(get("ended")), handle);
+    check(write_value(kept, 1) == 0 && write_value(ended, 2) == 0, "both handles are good");
+    hold(0, "on");
+    put("held", "");
+    get("ended-revoked");
+    check(write_value(ended, 9) != 0, "the one taken back is not");
+    check(write_value(kept, 3) == 0, "the other still is");
+    put("ended-denied", "");
+    take(again, to_import(get("again")), handle);
+    check(write_value(again, 4) == 0, "so is that of new memory");
+    get("go-on");
+    hold(1, "off");
+    get("done");
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const char* vm = std::getenv("ORR_VM");
     const bool writes = vm != nullptr && *vm == '1';
-    if (argc > 1 && std::string_view(argv[1]) == "losses")
-        return writes ? write_with_losses() : own_with_losses();
+    const std::string_view what = argc > 1 ? argv[1] : "";
+    if (what == "losses") return writes ? write_with_losses() : own_with_losses();
+    if (what == "stuck") return writes ? write_beside_stuck() : own_beside_stuck();
     return writes ? write_there() : own();
 }

@@ -1,0 +1,28 @@
+#!/bin/bash
+# stuck.sh ORRERY_VM LOGS: two VMs with two cards each at one switch, and a debugger that holds the last card when the guest
+# asks for it (hand.sh).
+set -euo pipefail
+vm=$1 logs=$2
+# shellcheck source=tests/system/runtime/hand.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/../../system/runtime/hand.sh"
+rm -rf -- "$logs"
+mkdir -p -- "$logs"
+
+# The card stands as long as somebody is connected.
+connection=
+hold() { # NUMBER
+    local port
+    if [ "$(cat "$share/hold.$1")" = on ]; then
+        port=$(sed -n 's/.*gdb may connect to 127.0.0.1:\([0-9]*\)$/\1/p' "$logs/vm1/card3.log")
+        exec {connection}<>"/dev/tcp/127.0.0.1/$port"
+    else
+        exec {connection}>&-
+    fi
+}
+serve hold hold "$vm" --vms 2 --cards 2 --topology switch --memory 512M --timeout 240 --card-arg --gdb --card-arg 0 \
+    --logs "$logs" --share "$share" -- kmod_fabric stuck >"$logs/out" 2>&1
+if [ "$status" != 0 ] || ! grep -qx 'vm0: owner: passed' "$logs/out"; then
+    echo "stuck.sh: status $status" >&2
+    cat "$logs/out" >&2
+    exit 1
+fi
