@@ -207,7 +207,7 @@ static int orr_fabric_lend(struct orr_device *odev, u32 at, const struct orr_not
 	int ret;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	if (le16_to_cpu(note->epoch) != foreign->epoch)
+	if (le16_to_cpu(note->epoch) != foreign->greet.epoch)
 		return -ESTALE;
 	export = xa_load(&odev->fabric.exports, le64_to_cpu(note->object));
 	/* Who is wrong does not learn what. */

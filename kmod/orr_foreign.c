@@ -3,9 +3,9 @@
  * Cards of other machines. Their driver is another, which may be wrong or hostile: it gets a route, so
  * that it can be written to, and besides that only grants for handles whose secret it knows.
  *
- * Both drivers greet each other, with a nonce each. Both nonces make a session, which has an epoch of its
- * own for the two cards: so what was sent before one of them began anew is without effect. After a loss
- * the session ends with all that was shared in it, and nothing goes on behind a gap.
+ * Both drivers greet each other, with a nonce each: orr_greet.c. Both nonces make a session, which has an
+ * epoch of its own for the two cards: so what was sent before one of them began anew is without effect.
+ * After a loss the session ends with all that was shared in it, and nothing goes on behind a gap.
  *
  * Who is at the other end of a link is greeted when the link comes up, and who is behind a switch when a
  * process comes with a handle of that card. There are no ways over cards to another machine.
@@ -33,19 +33,22 @@ static void orr_foreign_end(struct orr_device *odev, u32 at)
 	struct orr_foreign *foreign = &odev->fabric.foreign[at];
 
 	lockdep_assert_held(&odev->fabric.lock);
-	if (!foreign->session)
+	if (!foreign->greet.session)
 		return;
-	foreign->session = false;
+	foreign->greet.session = false;
 	orr_fabric_end(odev, at);
 	orr_foreign_unroute(odev, foreign);
 }
 
 /* What was said before counts no more. */
-static void orr_foreign_begin_anew(struct orr_device *odev, struct orr_foreign *foreign)
+static void orr_foreign_begin_anew(struct orr_device *odev, u32 at)
 {
+	struct orr_foreign *foreign = &odev->fabric.foreign[at];
+
 	lockdep_assert_held(&odev->fabric.lock);
-	foreign->nonce = get_random_u16();
-	foreign->before = foreign->behind ? odev->fabric.epochs[foreign->behind] : 0;
+	orr_foreign_end(odev, at);
+	orr_greet_anew(&foreign->greet, get_random_u64(),
+		       foreign->behind ? odev->fabric.epochs[foreign->behind] : foreign->greet.epoch);
 }
 
 /**
@@ -63,11 +66,13 @@ void orr_foreign_say(struct orr_device *odev, u32 at, const struct orr_note *not
 
 static void orr_foreign_say_hello(struct orr_device *odev, u32 at, enum orr_note_op op)
 {
-	const struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	struct orr_greeting said = orr_greet_say(&foreign->greet, op == ORR_NOTE_HELLO);
 	struct orr_note note = orr_fabric_say(op, 0);
 
-	note.nonce = cpu_to_le16(foreign->nonce);
-	note.epoch = cpu_to_le16(foreign->before);
+	note.base = cpu_to_le64(said.nonce);
+	note.size = cpu_to_le64(said.known);
+	note.epoch = cpu_to_le16(said.before);
 	note.object = cpu_to_le64(odev->info.uid);
 	orr_foreign_say(odev, at, &note);
 }
@@ -82,6 +87,16 @@ void orr_foreign_greet(struct orr_device *odev, u32 at)
 	orr_foreign_say_hello(odev, at, ORR_NOTE_HELLO);
 }
 
+/* The session ends; the other side shall know it. */
+static void orr_foreign_say_goodbye(struct orr_device *odev, u32 at)
+{
+	struct orr_note note = orr_fabric_say(ORR_NOTE_GOODBYE, 0);
+
+	note.base = cpu_to_le64(odev->fabric.foreign[at].greet.nonce);
+	orr_foreign_say(odev, at, &note);
+	orr_foreign_begin_anew(odev, at);
+}
+
 /**
  * orr_foreign_restart - all that is shared with who does not answer ends, on both sides
  * @odev: the card
@@ -89,21 +104,18 @@ void orr_foreign_greet(struct orr_device *odev, u32 at)
  */
 void orr_foreign_restart(struct orr_device *odev, u64 deaf)
 {
-	struct orr_note note = orr_fabric_say(ORR_NOTE_GOODBYE, 0);
 	u32 at;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	for (at = 0; at < ORR_FOREIGN_MAX; at++) {
 		struct orr_foreign *foreign = &odev->fabric.foreign[at];
 
-		if (!(deaf & BIT_ULL(at)) || !foreign->session)
+		if (!(deaf & BIT_ULL(at)) || !foreign->greet.session)
 			continue;
 		dev_warn_ratelimited(odev->drm.dev,
 				     "the driver of card %016llx (number %u) at link %u does not answer: all that is shared with it ends\n",
 				     foreign->uid, foreign->node, foreign->port);
-		orr_foreign_say(odev, at, &note);
-		orr_foreign_end(odev, at);
-		orr_foreign_begin_anew(odev, foreign);
+		orr_foreign_say_goodbye(odev, at);
 		orr_foreign_greet(odev, at);
 	}
 }
@@ -131,9 +143,8 @@ static void orr_foreign_look(struct orr_device *odev, u32 port, const struct orr
 	uid = foreign->seen && !orr_peer_has_uid(foreign->seen) ? foreign->seen : 0;
 	if (uid == foreign->uid && !lost)
 		return;
-	orr_foreign_end(odev, port);
+	orr_foreign_begin_anew(odev, port);
 	foreign->uid = uid;
-	orr_foreign_begin_anew(odev, foreign);
 	if (uid)
 		orr_foreign_greet(odev, port);
 }
@@ -155,10 +166,9 @@ static void orr_foreign_look_behind(struct orr_device *odev, u32 at,
 	if (how == foreign->how && look->losses == foreign->losses &&
 	    !orr_foreign_is_held(odev, foreign))
 		return;
-	orr_foreign_end(odev, at);
+	orr_foreign_begin_anew(odev, at);
 	foreign->how = how;
 	foreign->losses = look->losses;
-	orr_foreign_begin_anew(odev, foreign);
 	if (how)
 		orr_foreign_greet(odev, at);
 }
@@ -184,7 +194,7 @@ static int orr_foreign_add(struct orr_device *odev, u32 node, u32 port, u32 *at)
 	if (!orr_foreign_behind(odev, 0, at)) {
 		/* One that has gone, or does not answer. */
 		for (*at = ORR_LINK_MAX_PORTS; *at < ORR_FOREIGN_MAX; ++*at)
-			if (!odev->fabric.foreign[*at].session && !orr_import_names(odev, *at))
+			if (!odev->fabric.foreign[*at].greet.session && !orr_import_names(odev, *at))
 				break;
 		if (*at == ORR_FOREIGN_MAX)
 			return -EBUSY;
@@ -201,32 +211,33 @@ static void orr_foreign_hello(struct orr_device *odev, u32 at, u32 node,
 			      const struct orr_note *note)
 {
 	struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	const struct orr_greeting heard = {
+		.nonce = le64_to_cpu(note->base),
+		.known = le64_to_cpu(note->size),
+		.before = le16_to_cpu(note->epoch),
+		.asks = note->op == ORR_NOTE_HELLO,
+	};
 	u64 uid = le64_to_cpu(note->object);
 	u32 other;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	for (other = 0; other < ORR_FOREIGN_MAX; other++)
-		if (other != at && odev->fabric.foreign[other].session &&
+		if (other != at && odev->fabric.foreign[other].greet.session &&
 		    odev->fabric.foreign[other].node == node)
 			return;
-	if (!foreign->session || foreign->node != node ||
-	    foreign->peer_nonce != le16_to_cpu(note->nonce)) {
-		orr_foreign_end(odev, at);
-		foreign->peer_nonce = le16_to_cpu(note->nonce);
+	if (orr_greet_ends(&foreign->greet, &heard) || (foreign->greet.session && foreign->node != node))
+		orr_foreign_begin_anew(odev, at);
+	if (orr_greet_hear(&foreign->greet, &heard)) {
 		/* What was bound in an older session shall not come to life: greeted once it is cut. */
-		if (!orr_import_is_cut(odev, at))
-			return;
-		foreign->epoch = orr_epoch_of(foreign->before, le16_to_cpu(note->epoch),
-					      foreign->nonce ^ foreign->peer_nonce);
-		if (orr_foreign_route(odev, foreign, node))
+		if (!orr_import_is_cut(odev, at) || orr_foreign_route(odev, foreign, node))
 			return;
 		if (foreign->behind) {
-			odev->fabric.epochs[node] = foreign->epoch;
+			odev->fabric.epochs[node] = foreign->greet.epoch;
 			foreign->uid = uid == U64_MAX || orr_peer_has_uid(uid) ? 0 : uid;
 		}
-		foreign->session = true;
+		foreign->greet.session = true;
 	}
-	if (note->op == ORR_NOTE_HELLO)
+	if (orr_greet_answers(&foreign->greet, &heard))
 		orr_foreign_say_hello(odev, at, ORR_NOTE_HELLO_BACK);
 }
 
@@ -254,18 +265,20 @@ static bool orr_foreign_sender(struct orr_device *odev, u32 port, u32 node, bool
 		return true;
 	}
 	foreign = orr_foreign_behind(odev, node, at);
-	/* By that port his card is reached, too, as its switch is asked for one way. */
-	if (foreign && foreign->port != port && !foreign->session) {
-		foreign->port = port;
-		foreign->how = 0;
-	}
 	if (!foreign && (note->op != ORR_NOTE_HELLO || orr_node_is_own(node) ||
 			 orr_foreign_add(odev, node, port, at)))
 		return false;
-	if (odev->fabric.foreign[*at].port != port)
-		return false;
-	orr_foreign_look_behind(odev, *at, &look);
-	return true;
+	foreign = &odev->fabric.foreign[*at];
+	if (foreign->port != port &&
+	    orr_greet_moves(&foreign->greet, odev->node, node, foreign->how)) {
+		foreign->port = port;
+		foreign->how = 0;
+	}
+	if (foreign->port == port)
+		orr_foreign_look_behind(odev, *at, &look);
+	else if (!foreign->greet.session)
+		orr_foreign_greet(odev, *at);
+	return foreign->port == port;
 }
 
 static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node, bool passed,
@@ -300,12 +313,16 @@ static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node, bool p
 		orr_foreign_hello(odev, at, node, note);
 		break;
 	case ORR_NOTE_GOODBYE:
-		if (foreign->node == node)
-			orr_foreign_end(odev, at);
+		if (foreign->greet.session && foreign->node == node &&
+		    foreign->greet.peer == le64_to_cpu(note->base))
+			orr_foreign_begin_anew(odev, at);
 		break;
 	default:
-		if (foreign->session && foreign->node == node)
+		if (foreign->greet.session && foreign->node == node)
 			orr_fabric_note(odev, at, note);
+		else if (!foreign->greet.session)
+			/* He believes that there is one. */
+			orr_foreign_greet(odev, at);
 	}
 }
 
@@ -365,7 +382,6 @@ void orr_foreign_open(struct orr_device *odev)
  */
 void orr_foreign_goodbye(struct orr_device *odev)
 {
-	struct orr_note note = orr_fabric_say(ORR_NOTE_GOODBYE, 0);
 	u32 at;
 
 	if (!orr_has_notes(odev))
@@ -373,10 +389,8 @@ void orr_foreign_goodbye(struct orr_device *odev)
 	scoped_guard(mutex, &odev->fabric.lock) {
 		odev->fabric.open = false;
 		for (at = 0; at < ORR_FOREIGN_MAX; at++) {
-			if (!odev->fabric.foreign[at].session)
-				continue;
-			orr_foreign_say(odev, at, &note);
-			orr_foreign_end(odev, at);
+			if (odev->fabric.foreign[at].greet.session)
+				orr_foreign_say_goodbye(odev, at);
 		}
 	}
 	orr_fabric_close_sems(odev);
@@ -386,7 +400,7 @@ static bool orr_foreign_find_locked(struct orr_device *odev, u32 node, u32 *at)
 {
 	lockdep_assert_held(&odev->fabric.lock);
 	for (*at = 0; *at < ORR_FOREIGN_MAX; ++*at)
-		if (odev->fabric.foreign[*at].session && odev->fabric.foreign[*at].node == node)
+		if (odev->fabric.foreign[*at].greet.session && odev->fabric.foreign[*at].node == node)
 			return true;
 	return false;
 }
@@ -394,16 +408,23 @@ static bool orr_foreign_find_locked(struct orr_device *odev, u32 node, u32 *at)
 /* Greets all who have not answered, and him behind a switch who has that number. Return: 0, -EBUSY. */
 static int orr_foreign_look_for(struct orr_device *odev, u32 node)
 {
+	struct orr_foreign *behind;
 	u32 at, port;
 	int ret = 0;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	if (!orr_foreign_behind(odev, node, &at) && orr_foreign_reach(odev, node, &port))
-		ret = orr_foreign_add(odev, node, port, &at);
+	behind = orr_foreign_behind(odev, node, &at);
+	if (!behind) {
+		if (orr_foreign_reach(odev, node, 0, &port))
+			ret = orr_foreign_add(odev, node, port, &at);
+	} else if (!behind->how && orr_foreign_reach(odev, node, behind->port, &port)) {
+		behind->port = port;
+		orr_health_link_kick(odev, true);
+	}
 	for (at = 0; at < ORR_FOREIGN_MAX; at++) {
 		struct orr_foreign *foreign = &odev->fabric.foreign[at];
 
-		if (orr_foreign_is_there(foreign) && !foreign->session &&
+		if (orr_foreign_is_there(foreign) && !foreign->greet.session &&
 		    (!foreign->behind || foreign->behind == node))
 			orr_foreign_greet(odev, at);
 	}

@@ -13,6 +13,7 @@
 #include <orrery/hw/link.h>
 
 #include "orr_grant.h"
+#include "orr_greet.h"
 
 struct drm_orr_query_way;
 struct orr_bo;
@@ -22,9 +23,10 @@ struct orr_sem;
 
 #define ORR_NOTE_MAGIC 0x4e4fu
 /*
- * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. Drivers of two versions share nothing.
+ * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. 4: and both nonces, of 64 bits. Drivers of
+ * two versions share nothing.
  */
-#define ORR_NOTE_VERSION 3u
+#define ORR_NOTE_VERSION 4u
 /* Cards of other machines that one card knows: those at its ports, and the rest behind switches. */
 #define ORR_FOREIGN_MAX 64u
 #define ORR_FABRIC_SECRET_BYTES 16u
@@ -35,8 +37,8 @@ struct orr_sem;
 
 /**
  * enum orr_note_op - what a note between drivers is about
- * @ORR_NOTE_HELLO: here is a card, with a new nonce
- * @ORR_NOTE_HELLO_BACK: the answer, with the other's
+ * @ORR_NOTE_HELLO: here is a card; who are you?
+ * @ORR_NOTE_HELLO_BACK: the answer
  * @ORR_NOTE_GOODBYE: all that was shared ends
  * @ORR_NOTE_MAP: may I write to the memory behind this handle?
  * @ORR_NOTE_MAP_BACK: the answer
@@ -71,14 +73,14 @@ struct orr_note {
 	__le32 tag;
 	/** @object: of the one who has the memory; in a greeting the sender's uid, as it says */
 	__le64 object;
-	/** @base: VRAM offset, in an answer */
+	/** @base: VRAM offset, in an answer; in a greeting and ORR_NOTE_GOODBYE the sender's nonce */
 	__le64 base;
-	/** @size: of the memory */
+	/** @size: of the memory; in a greeting the other's nonce, as the sender knows it */
 	__le64 size;
 	/** @secret: that came with the handle */
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
-	/** @nonce: of the sender; both together make the epoch */
-	__le16 nonce;
+	/** @pad0: 0 */
+	__le16 pad0;
 	/** @epoch: in which the sender believes to be; in a greeting of the last session, 0: none */
 	__le16 epoch;
 	/** @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP */
@@ -109,20 +111,12 @@ struct orr_foreign {
 	u32 node;
 	/** @losses: of the link, when that was found out */
 	u32 losses;
-	/** @nonce: this side's; another one after each loss */
-	u16 nonce;
-	/** @peer_nonce: the other's */
-	u16 peer_nonce;
-	/** @before: epoch of the last session when @nonce was made; 0: there was none */
-	u16 before;
-	/** @epoch: of this session */
-	u16 epoch;
+	/** @greet: whether there is a session with it, and a route */
+	struct orr_greet greet;
 	/** @routed: the card has a route there, by @port; orr_fabric.route_lock */
 	bool routed;
 	/** @held: nothing goes there any more, for something may have been lost; orr_fabric.route_lock */
 	bool held;
-	/** @session: both have greeted, and there is a route */
-	bool session;
 	/** @untold: imports that have ended and are in orr_fabric.untold */
 	unsigned int untold;
 	/** @again: times that it has said that something is revoked which is cut, since that was looked into */
@@ -295,13 +289,12 @@ static inline bool orr_foreign_is_there(const struct orr_foreign *foreign)
 }
 
 /* orr_foreign_way.c */
-u16 orr_epoch_of(u16 before, u16 peer_before, u16 nonces);
 int orr_foreign_route(struct orr_device *odev, struct orr_foreign *foreign, u32 node);
 void orr_foreign_unroute(struct orr_device *odev, struct orr_foreign *foreign);
 int orr_foreign_hold(struct orr_device *odev, u32 port);
 bool orr_foreign_is_held(struct orr_device *odev, const struct orr_foreign *foreign);
 void orr_foreign_open_ports(struct orr_device *odev);
-u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 *port);
+u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 first, u32 *port);
 int orr_foreign_query(struct orr_device *odev, struct drm_orr_query_way *args);
 void orr_foreign_unheard(struct orr_device *odev, u32 at);
 void orr_foreign_clear_work(struct work_struct *work);

@@ -16,28 +16,6 @@
 
 #define ORR_FOREIGN_ROUTE_US (2 * USEC_PER_SEC)
 
-/**
- * orr_epoch_of - what both sides put into their routes
- * @before: of this side's last session with the other; 0: it knows of none
- * @peer_before: of the other's
- * @nonces: what both have of this session alone
- *
- * By less than half of all ahead of both, so that switches know the newer.
- *
- * Return: the epoch, the same on both sides; not 0.
- */
-u16 orr_epoch_of(u16 before, u16 peer_before, u16 nonces)
-{
-	s16 ahead = peer_before - before;
-	u16 last = before;
-
-	if (!before || (peer_before && (ahead > 0 || (ahead == S16_MIN && peer_before > before))))
-		last = peer_before;
-	if (!last)
-		last = nonces;
-	return last == U16_MAX ? 1 : last + 1;
-}
-
 static int orr_foreign_write(struct orr_device *odev, u32 node, u32 route)
 {
 	int idx, ret;
@@ -54,7 +32,7 @@ static int orr_foreign_write(struct orr_device *odev, u32 node, u32 route)
 
 static u32 orr_foreign_value(const struct orr_foreign *foreign)
 {
-	return ORR_ROUTE_VALID | foreign->port | (u32)foreign->epoch << ORR_ROUTE_EPOCH_SHIFT;
+	return ORR_ROUTE_VALID | foreign->port | (u32)foreign->greet.epoch << ORR_ROUTE_EPOCH_SHIFT;
 }
 
 /**
@@ -174,20 +152,23 @@ void orr_foreign_open_ports(struct orr_device *odev)
  * orr_foreign_reach - which of the switches at a card's ports reaches a node?
  * @odev: the card
  * @node: of another machine
+ * @first: the port that is asked first
  * @port: filled in; ORR_LINK_MAX_PORTS: none
  *
  * Return: what that says of it, as ORR_R_REACH; 0: none does.
  */
-u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 *port)
+u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 first, u32 *port)
 {
 	struct orr_link_look look;
-	u32 p, how = 0;
+	u32 i, how = 0;
 	int idx;
 
 	*port = ORR_LINK_MAX_PORTS;
 	if (!orr_has_far_notes(odev) || orr_enter(odev, &idx))
 		return 0;
-	for (p = 0; p < odev->info.link_ports && !how; p++) {
+	for (i = 0; i < odev->info.link_ports && !how; i++) {
+		u32 p = (first + i) % odev->info.link_ports;
+
 		if (!orr_link_look(odev, p, &look))
 			break;
 		if (!orr_link_is_up(&look) || !orr_link_to_switch(odev, p))
@@ -207,7 +188,7 @@ static u32 orr_foreign_neighbour(struct orr_device *odev, u32 node)
 
 	lockdep_assert_held(&odev->fabric.lock);
 	for (port = 0; port < ORR_LINK_MAX_PORTS; port++)
-		if (odev->fabric.foreign[port].session && odev->fabric.foreign[port].node == node)
+		if (odev->fabric.foreign[port].greet.session && odev->fabric.foreign[port].node == node)
 			break;
 	return port;
 }
@@ -232,7 +213,7 @@ int orr_foreign_query(struct orr_device *odev, struct drm_orr_query_way *args)
 	port = orr_foreign_neighbour(odev, args->node);
 	mutex_unlock(&odev->fabric.lock);
 	if (port == ORR_LINK_MAX_PORTS)
-		how = orr_foreign_reach(odev, args->node, &port);
+		how = orr_foreign_reach(odev, args->node, 0, &port);
 	if (port == ORR_LINK_MAX_PORTS)
 		return orr_is_lost(odev) ? -ENODEV : 0;
 	ret = orr_enter(odev, &idx);

@@ -186,14 +186,14 @@ void orr_import_cut_work(struct work_struct *work)
 		import->cutting = false;
 		import->cut = true;
 		cut |= BIT_ULL(import->at);
-		if (fabric->foreign[import->at].session)
+		if (fabric->foreign[import->at].greet.session)
 			orr_import_say_cut(odev, import->at, import->tag);
 	}
 	if (!fabric->open)
 		return;
 	for (at = 0; at < ORR_FOREIGN_MAX; at++)
 		if (cut & BIT_ULL(at) && orr_foreign_is_there(&fabric->foreign[at]) &&
-		    !fabric->foreign[at].session)
+		    !fabric->foreign[at].greet.session)
 			orr_foreign_greet(odev, at);
 }
 
@@ -278,7 +278,7 @@ bool orr_import_tell(struct orr_device *odev, unsigned int left[], u64 *deaf)
 			*deaf |= BIT_ULL(import->at);
 		else if (orr_telling_is_long(&import->telling))
 			orr_foreign_unheard(odev, import->at);
-		if (import->dead || !fabric->foreign[import->at].session) {
+		if (import->dead || !fabric->foreign[import->at].greet.session) {
 			orr_import_free(odev, import);
 		} else if (orr_telling_due(&import->telling, &left[import->at])) {
 			/* Behind those that wait for their turn. */
@@ -322,9 +322,9 @@ static int orr_import_ask(struct orr_device *odev, struct orr_asked *asked,
 	scoped_guard(mutex, &odev->fabric.lock) {
 		const struct orr_foreign *foreign = &odev->fabric.foreign[asked->at];
 
-		if (!foreign->session || foreign->node != args->node)
+		if (!foreign->greet.session || foreign->node != args->node)
 			return -ENOTCONN;
-		note.epoch = cpu_to_le16(foreign->epoch);
+		note.epoch = cpu_to_le16(foreign->greet.epoch);
 		asked->ended = false;
 		reinit_completion(&asked->done);
 	}

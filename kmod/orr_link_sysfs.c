@@ -205,7 +205,7 @@ static ssize_t foreign_node_show(struct kobject *kobj, struct kobj_attribute *at
 		return ret;
 	guard(mutex)(&odev->fabric.lock);
 	for (at = 0; at < ORR_FOREIGN_MAX; at++)
-		if (odev->fabric.foreign[at].session && odev->fabric.foreign[at].port == port)
+		if (odev->fabric.foreign[at].greet.session && odev->fabric.foreign[at].port == port)
 			length += sysfs_emit_at(buf, length, "%s%u", length ? " " : "",
 						odev->fabric.foreign[at].node);
 	return length + sysfs_emit_at(buf, length, length ? "\n" : "0\n");
