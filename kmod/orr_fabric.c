@@ -548,6 +548,29 @@ void orr_fabric_end(struct orr_device *odev, u32 at)
 	orr_import_end_all(odev, at);
 }
 
+static bool orr_leases_name(const struct list_head *leases, u32 at)
+{
+	const struct orr_lease *lease;
+
+	list_for_each_entry(lease, leases, link)
+		if (lease->at == at)
+			return true;
+	return false;
+}
+
+/**
+ * orr_fabric_names - has a card something that is shared here, or has it not yet heard that it has not?
+ * @odev: the card
+ * @at: that card, in orr_fabric.foreign
+ *
+ * Return: whether.
+ */
+bool orr_fabric_names(struct orr_device *odev, u32 at)
+{
+	lockdep_assert_held(&odev->fabric.lock);
+	return orr_leases_name(&odev->fabric.leases, at) || orr_leases_name(&odev->fabric.revoked, at);
+}
+
 /**
  * orr_fabric_tell - tell other drivers what has ended here
  * @odev: the card

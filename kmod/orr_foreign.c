@@ -188,18 +188,25 @@ static struct orr_foreign *orr_foreign_behind(struct orr_device *odev, u32 node,
  */
 static int orr_foreign_add(struct orr_device *odev, u32 node, u32 port, u32 *at)
 {
+	u8 uses[ORR_FOREIGN_MAX - ORR_LINK_MAX_PORTS];
 	struct orr_foreign *foreign;
+	u32 i;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	if (!orr_foreign_behind(odev, 0, at)) {
-		/* One that has gone, or does not answer. */
-		for (*at = ORR_LINK_MAX_PORTS; *at < ORR_FOREIGN_MAX; ++*at)
-			if (!odev->fabric.foreign[*at].greet.session && !orr_import_names(odev, *at))
-				break;
-		if (*at == ORR_FOREIGN_MAX)
-			return -EBUSY;
+	for (i = 0; i < ARRAY_SIZE(uses); i++) {
+		*at = ORR_LINK_MAX_PORTS + i;
+		foreign = &odev->fabric.foreign[*at];
+		uses[i] = !foreign->behind ? ORR_PLACE_FREE :
+			  orr_import_names(odev, *at) || orr_fabric_names(odev, *at) ? ORR_PLACE_USED :
+			  foreign->greet.session ? ORR_PLACE_IDLE : ORR_PLACE_GONE;
 	}
+	i = orr_greet_place(uses, ARRAY_SIZE(uses), &odev->fabric.last_place);
+	if (i == ARRAY_SIZE(uses))
+		return -EBUSY;
+	*at = ORR_LINK_MAX_PORTS + i;
 	foreign = &odev->fabric.foreign[*at];
+	if (foreign->greet.session)
+		orr_foreign_say_goodbye(odev, *at);
 	*foreign = (struct orr_foreign){ .behind = node, .port = port };
 	/* Its worker has the port pass on, and greets. */
 	orr_health_link_kick(odev, true);

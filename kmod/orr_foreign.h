@@ -135,6 +135,8 @@ struct orr_fabric {
 	struct orr_foreign foreign[ORR_FOREIGN_MAX];
 	/** @forged: handles with a wrong secret that came by each port */
 	u32 forged[ORR_LINK_MAX_PORTS];
+	/** @last_place: that was given away, in orr_greet_place() */
+	u32 last_place;
 	/** @epochs: of the last session with a node behind a switch; 0: there was none */
 	u16 epochs[ORR_NODES];
 	/** @route_lock: guards routes to other machines' cards; innermost, no wait for debuggers in it */
@@ -303,6 +305,7 @@ void orr_foreign_clear_work(struct work_struct *work);
 struct orr_note orr_fabric_say(enum orr_note_op op, u32 tag);
 void orr_fabric_note(struct orr_device *odev, u32 at, const struct orr_note *note);
 void orr_fabric_end(struct orr_device *odev, u32 at);
+bool orr_fabric_names(struct orr_device *odev, u32 at);
 void orr_fabric_tell(struct orr_device *odev);
 void orr_fabric_close_sems(struct orr_device *odev);
 void orr_fabric_close(struct orr_file *file);

@@ -115,3 +115,28 @@ bool orr_greet_moves(const struct orr_greet *greet, u32 node, u32 peer_node, boo
 {
 	return !greet->session && (!reached || peer_node < node);
 }
+
+/**
+ * orr_greet_place - where can one more card be kept?
+ * @uses: enum orr_place_use of each place
+ * @count: of places
+ * @last: the one that was found the last time; filled in
+ *
+ * Of those that are as good the next one, so that who has just been met stays for longest.
+ *
+ * Return: the place, @count: all are used.
+ */
+u32 orr_greet_place(const u8 uses[], u32 count, u32 *last)
+{
+	u32 i, best = count;
+
+	for (i = 1; i <= count; i++) {
+		u32 place = (*last + i) % count;
+
+		if (uses[place] != ORR_PLACE_USED && (best == count || uses[place] < uses[best]))
+			best = place;
+	}
+	if (best != count)
+		*last = best;
+	return best;
+}

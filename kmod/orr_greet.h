@@ -11,6 +11,7 @@
 #else
 #include <stdbool.h>
 #include <stdint.h>
+typedef uint8_t u8;
 typedef uint16_t u16;
 typedef int16_t s16;
 typedef uint32_t u32;
@@ -51,6 +52,20 @@ struct orr_greet {
 	bool session;
 };
 
+/**
+ * enum orr_place_use - what a place for a card is used for
+ * @ORR_PLACE_FREE: nothing
+ * @ORR_PLACE_GONE: a card with which there is no session, and of which nobody has anything
+ * @ORR_PLACE_IDLE: likewise, with a session
+ * @ORR_PLACE_USED: somebody here or there has something
+ */
+enum orr_place_use {
+	ORR_PLACE_FREE,
+	ORR_PLACE_GONE,
+	ORR_PLACE_IDLE,
+	ORR_PLACE_USED,
+};
+
 u16 orr_epoch_of(u16 before, u16 peer_before, u64 nonces);
 void orr_greet_anew(struct orr_greet *greet, u64 nonce, u16 before);
 bool orr_greet_ends(const struct orr_greet *greet, const struct orr_greeting *heard);
@@ -58,5 +73,6 @@ bool orr_greet_hear(struct orr_greet *greet, const struct orr_greeting *heard);
 bool orr_greet_answers(const struct orr_greet *greet, const struct orr_greeting *heard);
 struct orr_greeting orr_greet_say(struct orr_greet *greet, bool asks);
 bool orr_greet_moves(const struct orr_greet *greet, u32 node, u32 peer_node, bool reached);
+u32 orr_greet_place(const u8 uses[], u32 count, u32 *last);
 
 #endif /* _ORR_GREET_H_ */

@@ -309,6 +309,29 @@ void orr_import_forget(struct orr_device *odev, struct orr_import *import)
 	orr_import_end(odev, import);
 }
 
+/*
+ * How is the card reached that has it? Nobody takes its place once it is asked. Return: as orr_foreign_find(),
+ * -EBUSY: too many imports that have ended have not been answered.
+ */
+static int orr_import_begin(struct orr_device *odev, struct orr_asked *asked, u32 node)
+{
+	struct orr_foreign *foreign;
+	int ret;
+
+	while (!(ret = orr_foreign_find(odev, node, &asked->at))) {
+		guard(mutex)(&odev->fabric.lock);
+		foreign = &odev->fabric.foreign[asked->at];
+		if (foreign->untold >= ORR_UNTOLD_OF_CARD)
+			return -EBUSY;
+		if (!foreign->greet.session || foreign->node != node)
+			continue;
+		asked->tag = ++odev->fabric.last_tag;
+		list_add(&asked->link, &odev->fabric.asked);
+		break;
+	}
+	return ret;
+}
+
 /* Asks once. Return: the answer, -ETIMEDOUT, -ERESTARTSYS. */
 static int orr_import_ask(struct orr_device *odev, struct orr_asked *asked,
 			  const struct drm_orr_fabric_import *args)
@@ -412,20 +435,14 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	if (args->flags || args->pad || !args->size || !PAGE_ALIGNED(args->size) || args->size > ORR_VA_END ||
 	    !args->node || args->node >= ORR_NODES || orr_node_is_own(args->node))
 		return -EINVAL;
-	ret = orr_foreign_find(odev, args->node, &asked.at);
-	if (ret)
-		return ret;
 	import = kzalloc(sizeof(*import), GFP_KERNEL_ACCOUNT);
 	if (!import)
 		return -ENOMEM;
 	init_completion(&asked.done);
-	scoped_guard(mutex, &odev->fabric.lock) {
-		if (odev->fabric.foreign[asked.at].untold >= ORR_UNTOLD_OF_CARD) {
-			kfree(import);
-			return -EBUSY;
-		}
-		asked.tag = ++odev->fabric.last_tag;
-		list_add(&asked.link, &odev->fabric.asked);
+	ret = orr_import_begin(odev, &asked, args->node);
+	if (ret) {
+		kfree(import);
+		return ret;
 	}
 	ret = orr_import_ask_all(odev, &asked, args);
 	*import = (struct orr_import){ .at = asked.at, .node = args->node, .base = asked.base,
