@@ -14,6 +14,8 @@
  *   orr_vm.lock          mutex     an address space: mappings, page tables, queue count
  *   orr_device.sku_lock  mutex     the text of sku_table is being read from the card
  *   orr_device.fabric.lock mutex   orr_foreign.c, orr_fabric.c: what is shared with other machines
+ *   orr_device.fabric.route_lock mutex orr_foreign_way.c: routes to cards of other machines; whoever has it
+ *                                  waits for no debugger
  *   orr_device.note_lock mutex     registers of notes that are sent
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
  *   orr_barriers.lock    mutex     orr_barrier.c: registers of the barrier unit, and its slots
@@ -531,7 +533,6 @@ static inline bool orr_link_look(struct orr_device *odev, u32 port, struct orr_l
 	return (look->state != U32_MAX && look->losses != U32_MAX) || orr_hw_answers(odev, true);
 }
 
-/* Whether the card says what its ports do, and counts by them: since 2.1. */
 /* Drivers of cards behind switches can, too: since 2.11. */
 static inline bool orr_has_far_notes(const struct orr_device *odev)
 {
@@ -566,6 +567,7 @@ static inline bool orr_has_multicast_reads(const struct orr_device *odev)
 	return orr_has_multicasts(odev) && (odev->info.hw_version & 0xffff) >= 6;
 }
 
+/* Whether the card says what its ports do, and counts by them: since 2.1. */
 static inline bool orr_link_counts(const struct orr_device *odev)
 {
 	return (odev->info.hw_version & 0xffff) >= 1;

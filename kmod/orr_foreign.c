@@ -504,6 +504,7 @@ int orr_foreign_init(struct orr_device *odev)
 	for (port = 0; port < ORR_LINK_MAX_PORTS; port++) {
 		fabric->foreign[port].port = port;
 		fabric->cleared[port] = jiffies - ORR_CLEAR_AGAIN;
+		fabric->forward_next[port] = jiffies;
 	}
 	xa_init_flags(&fabric->exports, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&fabric->leases);
@@ -516,6 +517,7 @@ int orr_foreign_init(struct orr_device *odev)
 	spin_lock_init(&fabric->ended_lock);
 	INIT_WORK(&fabric->cut_work, orr_import_cut_work);
 	INIT_WORK(&fabric->clear_work, orr_foreign_clear_work);
+	INIT_DELAYED_WORK(&fabric->forward_work, orr_foreign_forward_work);
 	fabric->last_tag = get_random_u32();
 	ret = drmm_mutex_init(&odev->drm, &fabric->lock);
 	ret = ret ?: drmm_mutex_init(&odev->drm, &fabric->route_lock);

@@ -163,6 +163,10 @@ struct orr_fabric {
 	struct list_head closing;
 	/** @ended_lock: guards @ended and @closing */
 	spinlock_t ended_lock;
+	/** @forward_next: jiffies until which each port is not asked to pass on again; by the card's worker */
+	unsigned long forward_next[ORR_LINK_MAX_PORTS];
+	/** @forward_work: has that worker look then */
+	struct delayed_work forward_work;
 	/** @clogged: ports by which what is said here may not get through, a bit each */
 	unsigned long clogged;
 	/** @cleared: jiffies when each port was cleared the last time */
@@ -296,6 +300,7 @@ void orr_foreign_unroute(struct orr_device *odev, struct orr_foreign *foreign);
 int orr_foreign_hold(struct orr_device *odev, u32 port);
 bool orr_foreign_is_held(struct orr_device *odev, const struct orr_foreign *foreign);
 void orr_foreign_open_ports(struct orr_device *odev);
+void orr_foreign_forward_work(struct work_struct *work);
 u32 orr_foreign_reach(struct orr_device *odev, u32 node, u32 first, u32 *port);
 int orr_foreign_query(struct orr_device *odev, struct drm_orr_query_way *args);
 void orr_foreign_unheard(struct orr_device *odev, u32 at);

@@ -126,26 +126,54 @@ static bool orr_foreign_wants_port(struct orr_device *odev, u32 port)
 }
 
 /**
+ * orr_foreign_forward_work - look again at ports that did not pass on
+ * @work: orr_fabric.forward_work
+ */
+void orr_foreign_forward_work(struct work_struct *work)
+{
+	struct orr_fabric *fabric = container_of(to_delayed_work(work), struct orr_fabric, forward_work);
+
+	orr_health_link_kick(container_of(fabric, struct orr_device, fabric), true);
+}
+
+/* Return: jiffies until the port is asked again, 0: it is not. */
+static unsigned long orr_foreign_open_port(struct orr_device *odev, u32 port)
+{
+	struct orr_link_look *look = &odev->link_looks[port];
+	unsigned long *next = &odev->fabric.forward_next[port];
+	unsigned long now = jiffies;
+	int ret;
+
+	if (!orr_link_is_up(look) || look->control & ORR_LINK_FORWARD ||
+	    !orr_foreign_wants_port(odev, port))
+		return 0;
+	if (time_before(now, *next))
+		return *next - now;
+	ret = orr_routes_forward(odev, port);
+	if (!ret)
+		look->control |= ORR_LINK_FORWARD;
+	if (!ret || ret == -ENODEV)
+		return 0;
+	*next = now + (ret == -EBUSY ? ORR_HEALTH_STUCK : ORR_FORWARD_AGAIN);
+	return *next - now;
+}
+
+/**
  * orr_foreign_open_ports - have ports to switches pass on that others are to be reached by
  * @odev: the card; by its worker, without orr_fabric.lock
  */
 void orr_foreign_open_ports(struct orr_device *odev)
 {
-	int ret;
+	unsigned long wait, least = 0;
 	u32 port;
 
 	for (port = 0; port < odev->info.link_ports; port++) {
-		struct orr_link_look *look = &odev->link_looks[port];
-
-		if (!orr_link_is_up(look) || look->control & ORR_LINK_FORWARD ||
-		    !orr_foreign_wants_port(odev, port))
-			continue;
-		ret = orr_routes_forward(odev, port);
-		if (!ret)
-			look->control |= ORR_LINK_FORWARD;
-		else if (ret != -ENODEV)
-			orr_health_link_kick(odev, false);
+		wait = orr_foreign_open_port(odev, port);
+		if (wait && (!least || wait < least))
+			least = wait;
 	}
+	if (least)
+		mod_delayed_work(system_long_wq, &odev->fabric.forward_work, least);
 }
 
 /**

@@ -25,8 +25,6 @@
 #define ORR_HEALTH_PERIOD (HZ / 20)
 /* Time between two looks at the links. */
 #define ORR_HEALTH_LINKS HZ
-/* Time until somebody looks again for ways that are stuck. */
-#define ORR_HEALTH_STUCK (HZ / 2)
 /* Least time between two looks that interrupts ask for: they never put the regular one off. */
 #define ORR_HEALTH_HOLDOFF (ORR_HEALTH_PERIOD / 2)
 /* Time until the links are looked at for an interrupt that had another reason too. */
@@ -348,6 +346,7 @@ void orr_health_fini(struct orr_device *odev)
 	disable_delayed_work_sync(&odev->link_work);
 	disable_work_sync(&odev->fabric.cut_work);
 	disable_work_sync(&odev->fabric.clear_work);
+	disable_delayed_work_sync(&odev->fabric.forward_work);
 	flush_work(&odev->lost_work);
 	orr_signaller_fini(odev);
 }

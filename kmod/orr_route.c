@@ -38,8 +38,6 @@
 
 #define ORR_ROUTE_TIMEOUT_US (5 * USEC_PER_SEC)
 #define ORR_FORWARD_TIMEOUT_US USEC_PER_SEC
-/* Until a port that does not pass on is asked again. */
-#define ORR_FORWARD_AGAIN (10 * HZ)
 /* How often who waits for a card that stands looks for it. */
 #define ORR_JOIN_PERIOD_MS 100u
 
@@ -182,6 +180,8 @@ static int orr_forward_port(struct orr_device *odev, u32 port)
 	ret = orr_foreign_hold(odev, port) ?: orr_enter(odev, &idx);
 	if (ret) {
 		orr_map.card[at].stands |= ret == -EBUSY;
+		used->refused = ret == -ETIMEDOUT;
+		used->refused_jiffies = jiffies;
 		return ret;
 	}
 	orr_write32(odev, control, ORR_LINK_FORWARD);
@@ -539,7 +539,8 @@ int orr_routes_forward(struct orr_device *odev, u32 port)
 {
 	guard(mutex)(&orr_routes_lock);
 	orr_routes_make();
-	return orr_some_gap || orr_routes_stuck() ? -EBUSY : orr_forward_port(odev, port);
+	/* Ways that wait for a card which stands hold up nobody else. */
+	return orr_some_gap ? -EBUSY : orr_forward_port(odev, port);
 }
 
 static int orr_peer_join_locked(struct orr_device *odev, struct orr_device *owner)
