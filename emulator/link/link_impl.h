@@ -241,14 +241,18 @@ class LinkPort::Impl {
         std::vector<std::uint8_t> data;
     };
     // Of these a node has no more than are free: so one alone as many as a card may have asked for, and what
-    // it leaves is for others. More than so many answers are a peer's that does not want them.
+    // it leaves is for others.
     static constexpr std::uint64_t kMostOwedBytes =
         std::uint64_t{2} * link::Requests::kSlots * link::kMaxReadBytes;
-    static constexpr std::size_t kMostOwedAnswers = std::size_t{4} * link::kRingEntries;
+    // Of one node: what it may have asked for in this life of its link and the one before.
+    static constexpr std::uint32_t kMostOwedAnswers = 2 * link::Requests::kSlots;
     std::array<std::deque<OwedAnswer>, link::Transmitter::kLanes> owed_answers_;
     std::uint64_t owed_bytes_ = 0;
-    std::unordered_map<std::uint32_t, std::uint64_t> owed_to_;  // of these, by node; 0 of none
-    bool too_many_owed_ = false;
+    struct Owed {
+        std::uint64_t bytes = 0;
+        std::uint32_t answers = 0;
+    };
+    std::unordered_map<std::uint32_t, Owed> owed_to_;  // of these, by node; no node of which there are none
     std::unordered_map<std::uint32_t, PeerPort::Refusals> refusals_;  // by node
     Event owed_pokes_;
     Event room_;   // of which there are news

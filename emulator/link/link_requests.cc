@@ -101,27 +101,26 @@ void LinkPort::Impl::send_answer(const link::Message& request, const link::Trans
 }
 
 void LinkPort::Impl::look_at_answers() {
-    if (!up()) return;
-    if (std::exchange(too_many_owed_, false)) return refuse("the peer asks on and takes no answers");
-    check_transmitter();
+    if (up()) check_transmitter();
 }
 
 void LinkPort::Impl::owe_answer(unsigned lane, const link::Message& request,
                                 const link::Transmitter::Answer& answer) {
-    if (owed_answers_[lane].size() == kMostOwedAnswers) {
-        too_many_owed_ = true;
+    const std::uint64_t bytes = answer.data.size();
+    Owed& to = owed_to_[request.source];
+    // Who asks on and takes no answers gets no more, and nobody else notices.
+    if (to.answers == kMostOwedAnswers) {
+        receiver_.count_denied();
         return;
     }
-    const std::uint64_t bytes = answer.data.size();
-    const auto to = owed_to_.find(request.source);
-    const std::uint64_t has = to != owed_to_.end() ? to->second : 0;
-    const bool lost = has + bytes > kMostOwedBytes - owed_bytes_;
+    const bool lost = to.bytes + bytes > kMostOwedBytes - owed_bytes_;
     OwedAnswer owed{.request = request,
                     .status = lost ? link::kAnswerLost : answer.status,
                     .value = lost ? 0 : answer.value,
                     .data = {}};
     if (!lost) owed.data.assign(answer.data.begin(), answer.data.end());
-    if (!owed.data.empty()) owed_to_[request.source] = has + bytes;
+    ++to.answers;
+    to.bytes += owed.data.size();
     owed_bytes_ += owed.data.size();
     owed_answers_[lane].push_back(std::move(owed));
     keep_time();
@@ -134,8 +133,9 @@ bool LinkPort::Impl::flush_answers(unsigned lane) {
         const OwedAnswer first = std::move(owed.front());
         owed.pop_front();
         owed_bytes_ -= first.data.size();
-        if (const auto to = owed_to_.find(first.request.source); to != owed_to_.end())
-            if ((to->second -= first.data.size()) == 0) owed_to_.erase(to);
+        const auto to = owed_to_.find(first.request.source);
+        to->second.bytes -= first.data.size();
+        if (--to->second.answers == 0) owed_to_.erase(to);
         send_answer(first.request, {.status = first.status, .data = first.data, .value = first.value});
         if (transmitter_.broken()) break;
     }
@@ -146,7 +146,6 @@ void LinkPort::Impl::forget_answers() {
     for (std::deque<OwedAnswer>& owed : owed_answers_)
         owed.clear();
     owed_to_.clear();
-    too_many_owed_ = false;
     owed_bytes_ = 0;
 }
 

@@ -129,10 +129,14 @@ bool Receiver::take_wish_in_step() {
     return take_wish(inbox_->credit_in_step);
 }
 
-// `tell`: who sent it is asked for an answer, or may be told.
-void Receiver::refuse(const Message& message, Status status, bool tell) {
+void Receiver::count_denied() {
     counters_.add(ORR_CTR_LINK_DENIED);
     counts_.denied.add();
+}
+
+// `tell`: who sent it is asked for an answer, or may be told.
+void Receiver::refuse(const Message& message, Status status, bool tell) {
+    count_denied();
     if (status == kBadKey) counts_.bad_keys.add();
     if (tell) answers_.give(message, status, {}, 0);
 }

@@ -71,6 +71,8 @@ class Receiver {
     // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
     // kNever.
     std::expected<bool, std::string> pump();
+    // One more that asked for what it does not get.
+    void count_denied();
     // Executes nothing; wanted() is when the first message arrives.
     std::expected<void, std::string> look();
     // Executes what has been sent by now, before its time if need be; or only up to the last signal of the
