@@ -104,13 +104,14 @@ Result<std::unique_ptr<GroupEdge>> GroupEdge::create(Runtime& runtime, Context& 
     const GroupLink& link = joint.link;
     const int peer = up ? joint.above : joint.below;
     const std::uint64_t uid = up ? link.peer_uid : link.uid;
+    // Over switches the drivers may go by another.
+    const std::uint32_t port = !link.is_link() ? GroupLink::kBehindSwitch : up ? link.peer_port : link.port;
     const int device = runtime.device_of_uid(uid);
     if (device < 0)
         return fail(orrErrorInvalidValue, "rank 0 wrote nonsense about the machines: no card here is {:#x}",
                     uid);
     ORR_TRY(context, runtime.context(device));
-    std::unique_ptr<GroupEdge> edge(
-        new GroupEdge(**context, rank, peer, up, up ? link.peer_port : link.port, std::move(behind)));
+    std::unique_ptr<GroupEdge> edge(new GroupEdge(**context, rank, peer, up, port, std::move(behind)));
     const std::size_t bytes = image_bytes(edge->behind_.size());
     ORR_TRY(own, (*context)->shared_semaphores().create(SharedSemaphores::Kind::kGroup, bytes));
     edge->own_ = std::move(*own);
@@ -250,11 +251,14 @@ bool GroupEdge::quiet() const {
 
 // Nobody who had it lives, or can reach this card.
 GroupCause GroupEdge::why_closed() const {
-    if (context_.winsys().meets(port_, peer_node_)) return {orrErrorAborted, peer_, "its process ended"};
-    return {orrErrorPeerAccess, peer_,
-            fmt::format("its machine is not reached any more: its card, node {}, was at port {} of rank {}'s "
-                        "device {} (orrery-smi links)",
-                        peer_node_, port_, rank_, context_.device())};
+    if (context_.winsys().meets(peer_node_)) return {orrErrorAborted, peer_, "its process ended"};
+    return {
+        orrErrorPeerAccess, peer_,
+        fmt::format("its machine is not reached any more: its card, node {}, was {} of rank {}'s "
+                    "device {} (orrery-smi links)",
+                    peer_node_,
+                    port_ == GroupLink::kBehindSwitch ? "behind a switch" : fmt::format("at port {}", port_),
+                    rank_, context_.device())};
 }
 
 std::optional<GroupCause> GroupEdge::lost(GroupPage& page) {

@@ -309,13 +309,8 @@ class DrmDevice final : public Device {
         return number;
     }
 
-    bool meets(std::uint32_t port, std::uint32_t node) override {
-        std::ifstream file(
-            fmt::format("/sys/bus/pci/devices/{}/links/{}/foreign_node", info().pci_address, port));
-        if (!file) return true;
-        for (std::uint32_t one = 0; file >> one;)
-            if (one == node) return true;
-        return false;
+    bool meets(std::uint32_t node) override {
+        return is_met(fmt::format("/sys/bus/pci/devices/{}/links", info().pci_address), node);
     }
 
     Status create_vm(Quota quota) override {
@@ -663,6 +658,18 @@ class DrmDevice final : public Device {
 };
 
 }  // namespace
+
+bool is_met(const std::filesystem::path& links, std::uint32_t node) {
+    bool said = false;
+    std::error_code error;
+    for (const auto& port : std::filesystem::directory_iterator(links, error)) {
+        std::ifstream file(port.path() / "foreign_node");
+        said |= file.is_open();
+        for (std::uint32_t one = 0; file >> one;)
+            if (one == node) return true;
+    }
+    return !said;
+}
 
 std::unique_ptr<Device> make_drm_device(DeviceInfo info, UniqueFd fd) {
     return std::make_unique<DrmDevice>(std::move(info), std::move(fd));

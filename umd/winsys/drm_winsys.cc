@@ -24,7 +24,7 @@ std::uint32_t Device::number() {
     return 0;
 }
 
-bool Device::meets(std::uint32_t /*port*/, std::uint32_t /*node*/) {
+bool Device::meets(std::uint32_t /*node*/) {
     return true;
 }
 

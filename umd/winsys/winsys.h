@@ -178,9 +178,9 @@ class Device {
     virtual Result<drm_orr_query_link> link(std::uint32_t port) = 0;
     // Its number for other cards, in this life of its driver; 0, as here: it is not known.
     virtual std::uint32_t number();
-    // Whether this driver and that of the card of another machine with this number, which is reached by that
-    // port, have met. True, as here: it is not known.
-    virtual bool meets(std::uint32_t port, std::uint32_t node);
+    // Whether this driver and that of the card of another machine with this number have met, by whatever
+    // port. True, as here: it is not known.
+    virtual bool meets(std::uint32_t node);
     // To the card with this number; no links: there is none. Here: over one link, as drivers before 1.5 have
     // it.
     virtual Result<drm_orr_query_way> way(std::uint64_t peer_uid);
