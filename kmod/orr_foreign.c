@@ -213,6 +213,18 @@ static int orr_foreign_add(struct orr_device *odev, u32 node, u32 port, u32 *at)
 	return 0;
 }
 
+/* Nobody is taken for another card that is known here, so that the wrong one is blamed. */
+static bool orr_foreign_may_be(struct orr_device *odev, u32 at, u64 uid)
+{
+	u32 other;
+
+	lockdep_assert_held(&odev->fabric.lock);
+	for (other = 0; other < ORR_FOREIGN_MAX; other++)
+		if (other != at && odev->fabric.foreign[other].uid == uid)
+			return false;
+	return uid != U64_MAX && !orr_peer_has_uid(uid);
+}
+
 /* Somebody has greeted, or answered. */
 static void orr_foreign_hello(struct orr_device *odev, u32 at, u32 node,
 			      const struct orr_note *note)
@@ -240,7 +252,7 @@ static void orr_foreign_hello(struct orr_device *odev, u32 at, u32 node,
 			return;
 		if (foreign->behind) {
 			odev->fabric.epochs[node] = foreign->greet.epoch;
-			foreign->uid = uid == U64_MAX || orr_peer_has_uid(uid) ? 0 : uid;
+			foreign->uid = orr_foreign_may_be(odev, at, uid) ? uid : 0;
 		}
 		foreign->greet.session = true;
 	}
@@ -272,8 +284,8 @@ static bool orr_foreign_sender(struct orr_device *odev, u32 port, u32 node, bool
 		return true;
 	}
 	foreign = orr_foreign_behind(odev, node, at);
-	if (!foreign && (note->op != ORR_NOTE_HELLO || orr_node_is_own(node) ||
-			 orr_foreign_add(odev, node, port, at)))
+	if (!foreign &&
+	    (note->op != ORR_NOTE_HELLO || orr_foreign_add(odev, node, port, at)))
 		return false;
 	foreign = &odev->fabric.foreign[*at];
 	if (foreign->port != port &&
@@ -303,17 +315,17 @@ static void orr_foreign_note(struct orr_device *odev, u32 port, u32 node, bool p
 				     node, port, note->version, ORR_NOTE_VERSION);
 		return;
 	}
+	if (orr_node_is_own(node)) {
+		dev_warn_ratelimited(odev->drm.dev,
+				     "a card %s link %u, which is not this driver's, says that its number is %u, which is: give each driver numbers of its own (first_node=, nodes=)\n",
+				     passed ? "behind the switch at" : "at the other end of", port, node);
+		return;
+	}
 	if (!orr_foreign_sender(odev, port, node, passed, note, &at))
 		return;
 	foreign = &odev->fabric.foreign[at];
 	if (!orr_foreign_is_there(foreign))
 		return;
-	if (orr_node_is_own(node)) {
-		dev_warn_ratelimited(odev->drm.dev,
-				     "the card at the other end of link %u, which is not this driver's, says that its number is %u, which is: give each driver numbers of its own (first_node=, nodes=)\n",
-				     port, node);
-		return;
-	}
 	switch (note->op) {
 	case ORR_NOTE_HELLO:
 	case ORR_NOTE_HELLO_BACK:
