@@ -23,8 +23,8 @@ struct orr_sem;
 
 #define ORR_NOTE_MAGIC 0x4e4fu
 /*
- * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. 4: and both nonces, of 64 bits. Drivers of
- * two versions share nothing.
+ * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. 4: and both nonces, of 64 bits. Drivers
+ * of two versions share nothing.
  */
 #define ORR_NOTE_VERSION 4u
 /* Cards of other machines that one card knows: those at its ports, and the rest behind switches. */
@@ -119,7 +119,7 @@ struct orr_foreign {
 	bool held;
 	/** @untold: imports that have ended and are in orr_fabric.untold */
 	unsigned int untold;
-	/** @again: times that it has said that something is revoked which is cut, since that was looked into */
+	/** @again: times that it has said that something is revoked which is cut, since the last look */
 	unsigned int again;
 };
 
@@ -163,7 +163,7 @@ struct orr_fabric {
 	struct list_head closing;
 	/** @ended_lock: guards @ended and @closing */
 	spinlock_t ended_lock;
-	/** @forward_next: jiffies until which each port is not asked to pass on again; by the card's worker */
+	/** @forward_next: jiffies until which a port is not asked to pass on again; by the card's worker */
 	unsigned long forward_next[ORR_LINK_MAX_PORTS];
 	/** @forward_work: has that worker look then */
 	struct delayed_work forward_work;

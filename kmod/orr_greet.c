@@ -101,7 +101,7 @@ struct orr_greeting orr_greet_say(struct orr_greet *greet, bool asks)
 }
 
 /**
- * orr_greet_moves - a greeting has come by another port than the other side is greeted by: is it the right one?
+ * orr_greet_moves - a greeting has come by another port than it is answered by: is that the right one?
  * @greet: this side
  * @node: this side's card
  * @peer_node: the other's

@@ -6,17 +6,7 @@
 #ifndef _ORR_GREET_H_
 #define _ORR_GREET_H_
 
-#ifdef __KERNEL__
 #include <linux/types.h>
-#else
-#include <stdbool.h>
-#include <stdint.h>
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef int16_t s16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-#endif
 
 /**
  * struct orr_greeting - what one says

@@ -310,8 +310,8 @@ void orr_import_forget(struct orr_device *odev, struct orr_import *import)
 }
 
 /*
- * How is the card reached that has it? Nobody takes its place once it is asked. Return: as orr_foreign_find(),
- * -EBUSY: too many imports that have ended have not been answered.
+ * How is the card reached that has it? Nobody takes its place once it is asked. Return: as
+ * orr_foreign_find(), -EBUSY: too many imports that have ended have not been answered.
  */
 static int orr_import_begin(struct orr_device *odev, struct orr_asked *asked, u32 node)
 {

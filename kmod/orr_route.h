@@ -90,7 +90,7 @@ bool orr_way_stands(u32 node, u32 other, u32 version);
 u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up);
 void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain);
 void orr_way_drain_all(struct orr_device *owner);
-/* Time until somebody looks again for ways that are stuck, and until a port that does not pass on is asked again. */
+/* Time until ways that are stuck are looked for again, and until a port that does not pass on is asked. */
 #define ORR_HEALTH_STUCK (HZ / 2)
 #define ORR_FORWARD_AGAIN (10 * HZ)
 
