@@ -74,7 +74,7 @@ TRACE_EVENT(orr_queue_create,
 			   __entry->priority = queue->priority;
 			   memcpy(__entry->name, queue->name, ORR_QUEUE_NAME_BYTES);
 	    ),
-	    TP_printk("card=%d queue=%u entries=%u priority=%u name=\"%s\"", __entry->card,
+	    TP_printk("card=%d queue=%u entries=%u priority=%u name='%s'", __entry->card,
 		      __entry->queue, __entry->entries, __entry->priority, __entry->name)
 );
 
@@ -186,7 +186,7 @@ TRACE_EVENT(orr_lost,
 	    TP_fast_assign(__entry->card = odev->drm.accel->index;
 			   strscpy(__entry->reason, reason, ORR_TRACE_REASON_BYTES);
 	    ),
-	    TP_printk("card=%d reason=\"%s\"", __entry->card, __entry->reason)
+	    TP_printk("card=%d reason='%s'", __entry->card, __entry->reason)
 );
 
 #endif

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tools/text/shell.h"
@@ -25,6 +26,8 @@ constexpr const char* kCommandDirectory = "/root";
 fs::path library_dir(const Options& options) {
     return options.programs.parent_path() / "lib";
 }
+
+constexpr const char* kTreeDirectory = "/opt/vm-tree";
 
 constexpr const char* kLayer = "/orrery/files";
 
@@ -52,6 +55,7 @@ class Builder {
     void modules();
     Result<void> firmware();
     Result<void> programs();
+    Result<void> tree_programs();
     Result<void> runtime_library();
     Result<void> files();
     void settings();
@@ -130,6 +134,36 @@ Result<void> Builder::programs() {
             if (std::error_code error; fs::is_regular_file(file, error))
                 if (auto done = archive_.libraries_of(fs::canonical(file, error)); !done) return done;
     return runtime_library();
+}
+
+// perf and trace-cmd, if the command names them: they are the tree's, with another C library than this host's
+// programs have. So each starts through the tree's loader, with its libraries, out of a folder of their own.
+Result<void> Builder::tree_programs() {
+    if (parts_.root != nullptr) return {};  // an image has its own, or none
+    const auto words = words_of(options_.command);
+    for (const char* name : {"perf", "trace-cmd"}) {
+        const std::string wrapper = fmt::format("/usr/local/bin/{}", name);
+        if (std::ranges::find(words, name) == words.end() || cpio_.contains(wrapper)) continue;
+        const auto program = parts_.tree.guest_program(name, parts_.kernel);
+        if (!program) continue;
+        const auto loader = parts_.tree.program("");
+        auto closure = library_closure(*program, loader.front(), loader[2]);
+        if (!closure) return std::unexpected(closure.error());
+        closure->paths.push_back(program->string());
+        const auto in_guest = [this](const std::string& path) {
+            return kTreeDirectory + path.substr(parts_.tree.path().string().size());
+        };
+        for (const auto& path : closure->paths) {
+            auto bytes = read_file(path);
+            if (!bytes) return std::unexpected(bytes.error());
+            cpio_.file(in_guest(path), *bytes, 0755);
+        }
+        cpio_.file(wrapper,
+                   fmt::format("#!/bin/sh\nexec {} --library-path {} --argv0 {} {} \"$@\"\n",
+                               in_guest(loader[0]), in_guest(loader[2]), name, in_guest(program->string())),
+                   0755);
+    }
+    return {};
 }
 
 // Where a program without an rpath finds it.
@@ -246,6 +280,7 @@ Result<std::string> build_initramfs(const Options& options, const GuestParts& pa
     if (auto done = builder.firmware(); !done) return std::unexpected(done.error());
     if (auto done = builder.programs(); !done) return std::unexpected(done.error());
     if (auto done = builder.files(); !done) return std::unexpected(done.error());
+    if (auto done = builder.tree_programs(); !done) return std::unexpected(done.error());
     builder.settings();
     const std::string& archive = builder.finish();
     if (auto fits = fits_in_memory(archive.size(), options); !fits) return std::unexpected(fits.error());

@@ -135,6 +135,13 @@ std::vector<std::string> Tree::program(const std::string& path_in_tree) const {
             (path_ / "usr/lib/x86_64-linux-gnu").string(), (path_ / path_in_tree).string()};
 }
 
+std::optional<fs::path> Tree::guest_program(const std::string& name, const Kernel& kernel) const {
+    for (const auto& path : {path_ / "usr/libexec/orrery" / fmt::format("{}-{}", name, kernel.release),
+                             path_ / "usr/bin" / name})
+        if (std::error_code error; fs::exists(path, error)) return path;
+    return std::nullopt;
+}
+
 fs::path Tree::cache() const {
     const char* xdg = std::getenv("XDG_CACHE_HOME");
     const char* home = std::getenv("HOME");

@@ -34,6 +34,9 @@ class Tree {
     // A command line that starts a program of the tree through the tree's own loader: no chroot, no root.
     std::vector<std::string> program(const std::string& path_in_tree) const;
 
+    // A program of the tree that guests may ask for, as it fits a kernel; nothing if the tree has none.
+    std::optional<std::filesystem::path> guest_program(const std::string& name, const Kernel& kernel) const;
+
     // Where things made out of this tree are kept between runs.
     std::filesystem::path cache() const;
 

@@ -32,7 +32,7 @@ done
 echo >$tracing/trace
 second=$(ls -d /sys/bus/pci/drivers/orrery/0000:* | tail -n 1)
 echo "${second##*/}" >/sys/bus/pci/drivers/orrery/unbind || fail "unbind"
-grep -q 'orr_lost: card=[0-9]* reason="the driver is unbound"' $tracing/trace || fail "orr_lost: $(cat $tracing/trace)"
+grep -q "orr_lost: card=[0-9]* reason='the driver is unbound'" $tracing/trace || fail "orr_lost: $(cat $tracing/trace)"
 echo "${second##*/}" >/sys/bus/pci/drivers/orrery/bind || fail "bind"
 for try in $(seq 100); do
     grep -q 'orr_link: card=1 port=[0-9]* ' $tracing/trace && break

@@ -50,10 +50,26 @@ while read -r name release; do
     chroot "$root" depmod "$release"
 done < "$root/etc/orrery/kernels"
 
-# checkpatch is in no binary package; it comes out of the stable kernel's source.
-source=$(apt-cache depends linux-source | awk '$1 == "Depends:" && $2 ~ /^linux-source-[0-9.]+$/ { print $2; exit }')
 unpack=$(mktemp -d)
 trap 'rm -rf "$unpack"' EXIT
+
+# perf of the newer kernel, beside that of packages.txt: the package has one name in both suites. It wants no library
+# that the other does not; without it, or if that changes, the newer kernel gets the older perf.
+newer=$(apt-cache madison linux-perf | awk '$3 ~ /~bpo/ { print $3; exit }')
+release=$(awk '$1 == "backports" { print $2 }' "$root/etc/orrery/kernels")
+if [ -n "$newer" ] && (cd "$unpack" && apt-get download "linux-perf=$newer"); then
+    mkdir -p "$root/usr/libexec/orrery"
+    dpkg-deb --fsys-tarfile "$unpack"/linux-perf_*.deb |
+        tar --extract --to-stdout ./usr/bin/perf > "$root/usr/libexec/orrery/perf-$release"
+    chmod 755 "$root/usr/libexec/orrery/perf-$release"
+    if chroot "$root" ldd "/usr/libexec/orrery/perf-$release" | grep 'not found'; then
+        rm "$root/usr/libexec/orrery/perf-$release"
+    fi
+    rm -f "$unpack"/*.deb
+fi
+
+# checkpatch is in no binary package; it comes out of the stable kernel's source.
+source=$(apt-cache depends linux-source | awk '$1 == "Depends:" && $2 ~ /^linux-source-[0-9.]+$/ { print $2; exit }')
 (cd "$unpack" && apt-get download "$source") ||
     { echo "E: cannot download ${source:-linux-source}, which checkpatch comes from" >&2; exit 1; }
 mkdir -p "$root/usr/share/checkpatch"
