@@ -319,18 +319,21 @@ void Card::power_on() {
 
 std::array<std::uint64_t, ORR_COUNTER_COUNT> Card::snapshot() {
     vector_unit_->join();
+    soc_->charge_waiting();
     const ModelTime now = events_.now();
-    std::uint64_t copying = 0, retries = 0, waited = 0;
+    std::uint64_t copying = 0, retries = 0, waited = 0, without_room = 0;
     for (const auto& engine : copy_engines_)
         copying += engine->used();
     for (const LinkPort* link : active_links_) {
         retries += link->counts().retries.get();
         waited += link->counts().waited_ps.get();
+        without_room += link->without_room_ps();
     }
     std::array<std::uint64_t, ORR_COUNTER_COUNT> all;
     for (unsigned n = 0; n < all.size(); ++n)
         all[n] = counters_.get(n);
     all[ORR_CTR_CORE_BUSY_PS] -= core_->busy_ahead();
+    all[core_->activity()] -= core_->busy_ahead();
     all[ORR_CTR_COPY_BUSY_PS] += copying;
     all[ORR_CTR_VECTOR_BUSY_PS] += vector_unit_->busy_now();
     all[ORR_CTR_VECTOR_LINK_PS] += vector_unit_->waits_now();
@@ -344,6 +347,7 @@ std::array<std::uint64_t, ORR_COUNTER_COUNT> Card::snapshot() {
     found(ORR_CTR_VECTOR_IDLE_PS, now * vector_unit_->config().cores - all[ORR_CTR_VECTOR_BUSY_PS]);
     found(ORR_CTR_LINK_RETRIES, retries);
     found(ORR_CTR_LINK_WAIT_PS, waited);
+    found(ORR_CTR_LINK_CREDIT_PS, without_room);
     return all;
 }
 

@@ -22,6 +22,7 @@ class Count {
 struct Counts {
     Count tx_messages, tx_bytes, rx_messages, rx_bytes;
     Count waited_ps;   // that messages waited for those before them
+    Count credit_ps;   // in which something waited for the peer's room, the sum over the channels
     Count crc_errors;  // frames that came damaged
     Count retries;     // frames sent again
     Count retrains;    // without going down

@@ -196,6 +196,9 @@ class LinkPort::Impl {
             if (congested(lane)) return true;
         return false;
     }
+    // Whenever something may have begun or stopped waiting for room: the time of it.
+    void count_congestion();
+    std::uint64_t without_room_ps() const;
     // Something waits for what the peer's process does.
     bool needs_peer() const { return congested() || requests_.waits(); }
     // While somebody waits, the socket's ticks count how long the peer has been silent.
@@ -219,6 +222,7 @@ class LinkPort::Impl {
     void after_sleep();
     LinkConfig config_;
     link::Counts counts_;
+    std::array<ModelTime, link::Transmitter::kLanes> congested_since_;  // kNever: it is not
     link::Socket socket_;
     EventQueue& events_;
     Errors& errors_;

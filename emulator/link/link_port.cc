@@ -82,6 +82,10 @@ std::uint32_t LinkPort::lanes() const {
 std::uint32_t LinkPort::mbps() const {
     return impl_->up() ? static_cast<std::uint32_t>(impl_->transmitter_.bytes_per_second() / 125'000) : 0;
 }
+std::uint64_t LinkPort::without_room_ps() const {
+    return impl_->without_room_ps();
+}
+
 const link::Counts& LinkPort::counts() const {
     return impl_->counts_;
 }

@@ -153,6 +153,8 @@ class LinkPort final : public PeerPort {
     const LinkConfig& config() const;
     // For any thread.
     const link::Counts& counts() const;
+    // Time in which something waited for room at the other end, up to now; the sum over the channels.
+    std::uint64_t without_room_ps() const;
     // Why the link went down last; empty if it never did.
     const std::string& down_reason() const;
 

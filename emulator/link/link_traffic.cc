@@ -213,6 +213,7 @@ void LinkPort::Impl::on_room(ModelTime) {
         if (up() && flush_answers(lane)) call_next(lane);
         look_at_answers();
     }
+    count_congestion();
     look_for_room();
 }
 
@@ -357,7 +358,24 @@ std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
     return fault;
 }
 
+void LinkPort::Impl::count_congestion() {
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+        ModelTime& since = congested_since_[lane];
+        if (congested(lane) == (since != kNever)) continue;
+        if (since != kNever) counts_.credit_ps.add(events_.now() - since);
+        since = since == kNever ? events_.now() : kNever;
+    }
+}
+
+std::uint64_t LinkPort::Impl::without_room_ps() const {
+    std::uint64_t sum = counts_.credit_ps.get();
+    for (const ModelTime since : congested_since_)
+        if (since != kNever) sum += events_.now() - since;
+    return sum;
+}
+
 void LinkPort::Impl::keep_time() {
+    count_congestion();
     if (up() && needs_peer()) socket_.keep_ticking(true);
     look_for_room();
 }
@@ -433,6 +451,7 @@ bool LinkPort::Impl::has_turn(unsigned lane, const Event* who) {
 }
 
 void LinkPort::Impl::stop_ticking() {
+    count_congestion();
     if (needs_peer()) return;
     silent_ticks_ = 0;
     if (up()) socket_.keep_ticking(false);

@@ -77,7 +77,9 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
                       config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
       owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)),
       room_(Event::of<&Impl::on_room>(this)),
-      turns_(Event::of<&Impl::on_turns>(this)) {}
+      turns_(Event::of<&Impl::on_turns>(this)) {
+    congested_since_.fill(kNever);
+}
 
 link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
     return {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
@@ -161,6 +163,7 @@ void LinkPort::Impl::drop_peer(std::string reason) {
     events_.cancel(turns_);
     waits_to_answer_ = false;
     forget_answers();
+    count_congestion();
     end_requests();
 }
 

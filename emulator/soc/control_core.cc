@@ -14,6 +14,12 @@ bool in_soc(std::uint64_t address) {
     return address - ORR_SOC_BASE < ORR_SOC_SIZE;
 }
 
+orr_counter counter_of(std::uint64_t activity_port) {
+    static_assert(ORR_CTR_CORE_OTHER_PS + ORR_ACTIVITY_LINKS == ORR_CTR_CORE_LINKS_PS);
+    return static_cast<orr_counter>(ORR_CTR_CORE_OTHER_PS +
+                                    (activity_port - (ORR_SOC_BASE + SOC_ACTIVITY(0))) / 8);
+}
+
 Config hart_config() {
     Config config;
     config.reset_pc = ORR_ROM_BASE;
@@ -48,6 +54,8 @@ void ControlCore::reset(unsigned note) {
     }
     // What it was in the middle of takes no more time.
     counters_.take_back(ORR_CTR_CORE_BUSY_PS, busy_ahead());
+    counters_.take_back(activity_, busy_ahead());
+    activity_ = ORR_CTR_CORE_OTHER_PS;
     if (trace_sink_ != nullptr) trace_sink_->begin();
     hart_->reset();
     events_.cancel(end_event_);
@@ -106,6 +114,11 @@ ModelTime ControlCore::own_time() const {
 
 ModelTime ControlCore::busy_ahead() const {
     return own_time() - events_.now();
+}
+
+void ControlCore::charge_activity(ModelTime now) {
+    counters_.add(activity_, now - charged_);
+    charged_ = now;
 }
 
 void ControlCore::finish_at(ModelTime end) {
@@ -195,12 +208,14 @@ void ControlCore::run_chunk() {
     if (single_step_) budget = 1;
     chunk_end_ = start_steps + budget;
     in_chunk_ = true;
+    charged_ = start;
     const StopReason reason = hart_->run(budget);
     const ModelTime end = local_time();
     in_chunk_ = false;
     counters_.add(ORR_CTR_CORE_INSTRUCTIONS, hart_->steps() - start_steps);
     finish_at(end);
     counters_.add(ORR_CTR_CORE_BUSY_PS, end - start);
+    charge_activity(end);
     if (state_ != State::kRunning) return;
     if (reason == StopReason::kWfi) {
         waiting_ = true;
@@ -297,6 +312,11 @@ bool ControlCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
         if (recorder_ != nullptr) recorder_->port_word(hart_->steps(), local_time(), value);
         if (trace_listener_) trace_listener_(value, local_time());
         if (trace_sink_ != nullptr) trace_sink_->word(value, local_time());
+        return true;
+    }
+    if (is_activity(va)) {
+        charge_activity(local_time());
+        activity_ = counter_of(va);
         return true;
     }
     ModelTime stall = 0;

@@ -98,8 +98,9 @@ class ControlCore final : public Bus {
     void note(unsigned kind, std::initializer_list<std::uint64_t> fields) {
         if (recorder_ != nullptr) recorder_->note(kind, hart_->steps(), events_.now(), fields);
     }
-    // Of ORR_CTR_CORE_BUSY_PS: what has still to pass.
+    // Of ORR_CTR_CORE_BUSY_PS, and of the counter of what the core does: what has still to pass.
     ModelTime busy_ahead() const;
+    orr_counter activity() const { return activity_; }
     // Writes what has been recorded so far; not from inside an instruction.
     void flush_recording();
     bool recording_dirty() const { return recorder_ != nullptr && recorder_->dirty(hart_->steps()); }
@@ -146,6 +147,8 @@ class ControlCore final : public Bus {
     ModelTime own_time() const;
     // The core has executed up to `end`.
     void finish_at(ModelTime end);
+    // Its time so far goes to what it did.
+    void charge_activity(ModelTime now);
     void settle(ModelTime stall);
     std::uint64_t steps_within(ModelTime time) const;
     // The same for memory that the core had to wait for.
@@ -192,6 +195,9 @@ class ControlCore final : public Bus {
     bool external_ = false;
     bool timer_line_ = false;
     std::uint64_t timer_ = kNever;
+
+    orr_counter activity_ = ORR_CTR_CORE_OTHER_PS;
+    ModelTime charged_ = 0;  // in a chunk: up to there
 
     CoreClock clock_;
     bool in_chunk_ = false;

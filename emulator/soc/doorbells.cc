@@ -60,7 +60,7 @@ bool Doorbells::bind(std::uint64_t page_number, std::uint64_t slot, std::uint32_
     }
     // What an earlier queue left there may be the very word that the next one rings with.
     std::atomic_ref(memory.doorbell[slot]).store(0, std::memory_order_release);
-    *free_one = {number, static_cast<std::uint16_t>(slot), tag, 0, 0, true, false};
+    *free_one = {number, static_cast<std::uint16_t>(slot), tag, 0, 0, true, false, 0};
     state.bindings.push_back(index);
     by_tag_[tag] = index;
     ++used_;
@@ -91,6 +91,7 @@ void Doorbells::enqueue(std::uint16_t index) {
     Binding& binding = bindings_[index];
     if (binding.waiting) return;
     binding.waiting = true;
+    binding.since = now();
     auto& rung = page_state_[binding.page].rung;
     if (rung.empty()) rung_pages_.push(binding.page);
     rung.push_back(index);
@@ -104,6 +105,8 @@ std::uint64_t Doorbells::pop() {
     rung.pop_front();
     if (!rung.empty()) rung_pages_.push(number);
     binding.waiting = false;
+    counters_.add(ORR_CTR_DOORBELL_POPS);
+    counters_.add(ORR_CTR_DOORBELL_WAIT_PS, now() - binding.since);
     // What has been stored since it was rung comes along, and is no ring of its own any more.
     value_ = load(page(binding.page).doorbell[binding.slot]);
     binding.seen = binding.taken = value_;

@@ -89,6 +89,7 @@ class Doorbells {
         std::uint64_t taken = 0;  // and when it was last popped
         bool used = false;
         bool waiting = false;  // in its page's `rung`
+        ModelTime since = 0;   // and then: from when on
     };
     // A doorbell that was rung and is not in the queue yet.
     struct OnTheWay {
@@ -114,6 +115,7 @@ class Doorbells {
     bool scan(unsigned number);
     void on_arrival(ModelTime now);
     void enqueue(std::uint16_t index);
+    ModelTime now() const { return events_ == nullptr ? 0 : events_->now(); }
     bool faulty(std::uint32_t tag);
     bool poll_kicks();
 

@@ -195,6 +195,8 @@ std::string name_of_soc_register(std::uint64_t offset) {
         return in_block("SOC_ENGINE", SOC_ENGINE(1) - kEngines, kEngine, offset - kEngines);
     if (offset >= SOC_KIND(0) && offset < SOC_KIND(SOC_KINDS_MAX))
         return in_block("SOC_KIND", SOC_KIND(1) - SOC_KIND(0), kKind, offset - SOC_KIND(0));
+    if (offset >= SOC_ACTIVITY(0) && offset < SOC_ACTIVITY(ORR_ACTIVITIES))
+        return fmt::format("SOC_ACTIVITY({})", (offset - SOC_ACTIVITY(0)) / 8);
     if (offset >= SOC_TRACE && offset < SOC_TRACE + SOC_TRACE_BYTES) {
         constexpr Name kTrace[] = {{SOC_TRACE, "SOC_TRACE"}};
         return nearest(kTrace, offset);

@@ -17,7 +17,15 @@ RingSlots::RingSlots(const Sku& sku, EventQueue& events, Windows& windows, Memor
     : sku_(sku), events_(events), windows_(windows), memory_(memory), counters_(counters), errors_(errors) {}
 
 void RingSlots::reset() {
+    charge();
     std::ranges::fill(slots_, Slot{});
+    waiting_ = 0;
+}
+
+void RingSlots::charge() {
+    const ModelTime now = events_.now();
+    counters_.add(ORR_CTR_RING_WAIT_PS, waiting_ * (now - charged_));
+    charged_ = now;
 }
 
 bool RingSlots::read(std::uint32_t offset, std::uint64_t& value, ModelTime& wait) {
@@ -57,7 +65,16 @@ bool RingSlots::read(std::uint32_t offset, std::uint64_t& value, ModelTime& wait
 
 bool RingSlots::write(std::uint32_t offset, std::uint64_t value) {
     Slot& slot = slots_[offset / kStride];
-    switch (offset % kStride) {
+    return changed(slot, [&] { return set(slot, offset % kStride, value); });
+}
+
+void RingSlots::drop(std::uint64_t number) {
+    Slot& slot = slots_[number];
+    changed(slot, [&] { return set(slot, SOC_SLOT_NEXT, slot.next + 1); });
+}
+
+bool RingSlots::set(Slot& slot, std::uint32_t reg, std::uint64_t value) {
+    switch (reg) {
         case SOC_SLOT_RING:
             slot.ring = value;
             slot.next = slot.limit = 0;
@@ -72,7 +89,7 @@ bool RingSlots::write(std::uint32_t offset, std::uint64_t value) {
         case SOC_SLOT_LIMIT:
             if (value < slot.limit) {
                 errors_.guest("the firmware lowered the limit of ring slot {} from {} to {}: ignored",
-                              offset / kStride, slot.limit, value);
+                              &slot - slots_.data(), slot.limit, value);
                 return true;
             }
             slot.limit = value;
@@ -96,6 +113,7 @@ void RingSlots::move_to(Slot& slot, std::uint64_t next) {
         slot.count = 0;
     } else if (slot.count > 0) {
         --slot.count;
+        counters_.add(ORR_CTR_RING_PACKETS);
     }
     slot.next = next;
     prefetch(slot);

@@ -35,8 +35,10 @@ class RingSlots {
     // core waits for it.
     const PacketWords* front(std::uint64_t slot, ModelTime& wait) const;
     // SLOT_NEXT moves on by one.
-    void drop(std::uint64_t slot) { move_to(slots_[slot], slots_[slot].next + 1); }
+    void drop(std::uint64_t slot);
     void reset();
+    // ORR_CTR_RING_WAIT_PS is that of this moment.
+    void charge();
 
   private:
     struct Packet {
@@ -49,7 +51,18 @@ class RingSlots {
         std::uint64_t ring = 0, mask = 0, next = 0, limit = 0;
         std::array<Packet, SOC_SLOT_DEPTH> packets;  // packet n at n % SOC_SLOT_DEPTH
         std::uint32_t count = 0;                     // packets from `next` on that were fetched
+        std::uint64_t waiting() const { return limit > next ? limit - next : 0; }
     };
+    // Around whatever changes how many packets wait in a slot.
+    template <typename Change>
+    auto changed(Slot& slot, Change change) {
+        charge();
+        waiting_ -= slot.waiting();
+        const auto result = change();
+        waiting_ += slot.waiting();
+        return result;
+    }
+    bool set(Slot& slot, std::uint32_t reg, std::uint64_t value);
     void move_to(Slot& slot, std::uint64_t next);
     void prefetch(Slot& slot);
     void fetch(Packet& packet, const Slot& slot, std::uint64_t index);
@@ -61,6 +74,8 @@ class RingSlots {
     Counters& counters_;
     Errors& errors_;
     std::vector<Slot> slots_{SOC_SLOTS};
+    std::uint64_t waiting_ = 0;  // packets, in all slots
+    ModelTime charged_ = 0;      // their waiting, up to there
 };
 
 }  // namespace orrery::emu

@@ -84,6 +84,8 @@ class SocRegisters {
     // it had written to dispatch ports, and SOC_BOOT_COUNT stay.
     void set_faults(Faults* faults) { faults_ = faults; }
     void restart();
+    // Counters of what waits are those of this moment.
+    void charge_waiting() { slots_.charge(); }
 
   private:
     struct Port {

@@ -51,6 +51,12 @@ inline bool is_trace_port(std::uint64_t address) {
     return address - (ORR_SOC_BASE + SOC_TRACE) < SOC_TRACE_BYTES || address == ORR_SOC_BASE + SOC_TRACE_1_1;
 }
 
+// Nor are words that say what the core does.
+inline bool is_activity(std::uint64_t address) {
+    return address - (ORR_SOC_BASE + SOC_ACTIVITY(0)) < SOC_ACTIVITY(ORR_ACTIVITIES) - SOC_ACTIVITY(0) &&
+           address % 8 == 0;
+}
+
 // See ORR_OTRACE_STORE.
 inline constexpr unsigned kAccessClasses = 8;
 inline unsigned access_class(std::uint64_t address, bool store) {

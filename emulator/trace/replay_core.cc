@@ -429,6 +429,7 @@ bool ReplayCore::store(std::uint64_t va, unsigned size, std::uint64_t value) {
         if (listener_ != nullptr) listener_->port_word(step(), clock_.time(hart_.steps()), value);
         return true;
     }
+    if (is_activity(va)) return true;
     const LoggedAccess* const access = next_access(ORR_OTRACE_STORE);
     if (access == nullptr) return true;
     if (access->n == ORR_OTRACE_N_FAULT) return false;

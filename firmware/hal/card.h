@@ -33,6 +33,9 @@ class Hal {
     // A word of instrumentation (orrery/fw/trace.h).
     void trace(uint64_t word) { *at(ORR_SOC_BASE + SOC_TRACE) = word; }
 
+    // The core's time from now on is this activity's, ORR_ACTIVITY_*.
+    void activity(uint32_t what) { *at(ORR_SOC_BASE + SOC_ACTIVITY(what)) = 0; }
+
     // For tests of the restart.
     [[noreturn]] void crash() { __builtin_trap(); }
 

@@ -34,6 +34,9 @@ class Hal {
     // A word of instrumentation (orrery/fw/trace.h).
     virtual void trace(uint64_t word) = 0;
 
+    // The core's time from now on is this activity's, ORR_ACTIVITY_*. A count of accesses leaves it out.
+    virtual void activity(uint32_t) {}
+
     // For tests of the restart. Must not return.
     [[noreturn]] virtual void crash() = 0;
 

@@ -138,7 +138,11 @@ uint32_t Firmware::handshake(Tables& tables, const char* build_id) {
 
 // What seldom asks for attention. True: the mailbox is to be served.
 [[gnu::noinline]] bool Firmware::take_events(uint64_t lines) {
-    if ((lines & 1u << SOC_LINE_POKE) != 0) static_cast<void>(scheduler_.drain_remote_signals());
+    if ((lines & 1u << SOC_LINE_POKE) != 0) {
+        hal_->activity(ORR_ACTIVITY_LINKS);
+        static_cast<void>(scheduler_.drain_remote_signals());
+    }
+    hal_->activity(ORR_ACTIVITY_OTHER);
     bool mail = false;
     if ((lines & 1u << SOC_LINE_MAILBOX) != 0) {
         hal_->set_reg(SOC_MBOX_ACK, 1);
@@ -165,6 +169,7 @@ bool Firmware::pass() {
         hal_->timer_pending())
         return take_turns(lines);
     // One doorbell and nothing else is what a card with little to do sees.
+    hal_->activity(ORR_ACTIVITY_PACKETS);
     scheduler_.answer_doorbell();
     return finish(false, false);
 }
@@ -176,9 +181,13 @@ bool Firmware::pass() {
     // Several turns in one pass, as long as nothing unusual asks for attention.
     for (uint32_t n = 0;;) {
         if ((lines & 1u << SOC_LINE_DONE) != 0) {
+            hal_->activity(ORR_ACTIVITY_COMPLETIONS);
             ORRERY_FW_INLINE static_cast<void>(scheduler_.drain_completions());
         }
-        if ((lines & 1u << SOC_LINE_DOORBELL) != 0) static_cast<void>(scheduler_.drain_doorbells());
+        if ((lines & 1u << SOC_LINE_DOORBELL) != 0) {
+            hal_->activity(ORR_ACTIVITY_PACKETS);
+            static_cast<void>(scheduler_.drain_doorbells());
+        }
         if (n == 0 && ((lines & ~kUsual) != 0 || scheduler_.unsettled() || hal_->timer_pending()))
             [[unlikely]]
             mail = take_events(lines);
@@ -212,6 +221,7 @@ bool Firmware::pass() {
 
 // `bell`: it has rung. True: there is more to be done.
 [[gnu::noinline]] bool Firmware::serve_mailbox(bool bell) {
+    hal_->activity(ORR_ACTIVITY_MAILBOX);
     // While the message ring is full only the alarm and the mailbox's own bell are reasons to try again.
     if (!commands_.blocked() || alarm_.at(Alarm::kMailbox) == kNever || bell) {
         static_cast<void>(commands_.service());

@@ -16,6 +16,26 @@
       "Share of the control core's work in which it waits for memory or engines.", \
       "Queues in host memory, or others that fill the ways to memory, slow the firmware down.", \
       "The firmware computes.") \
+    X(CORE_SCHEDULING, "core_scheduling", "%", \
+      100 * CORE_SCHEDULING_PS / CORE_BUSY_PS, \
+      "Share of the control core's work that chooses whose turn it is and who gets a port.", \
+      "Many queues compete: fewer, with more in each.", \
+      "There is little to choose.") \
+    X(CORE_MAILBOX, "core_mailbox", "%", \
+      100 * CORE_MAILBOX_PS / CORE_BUSY_PS, \
+      "Share of the control core's work that serves the driver.", \
+      "Queues are made, ended or asked about all the time: keep them.", \
+      "The firmware works for queues.") \
+    X(QUEUE_DEPTH, "queue_depth", "packets", \
+      RING_WAIT_PS / TIME_PS, \
+      "Packets that wait in ring slots, the mean over the time.", \
+      "More is submitted than the card takes: it is busy, or queues wait for semaphores.", \
+      "Packets are taken as they come.") \
+    X(DISPATCH_LATENCY, "dispatch_latency", "us", \
+      DOORBELL_WAIT_PS / DOORBELL_POPS / 1e6 + RING_WAIT_PS / RING_PACKETS / 1e6, \
+      "Time from a doorbell to the start of a packet, the mean: until the firmware takes the doorbell, and then the packet.", \
+      "The firmware is busy, or packets wait behind others of their queue.", \
+      "Nothing is in the way of what is submitted.") \
     X(COPY_UTILISATION, "copy_utilisation", "%", \
       100 * COPY_BUSY_PS / (COPY_BUSY_PS + COPY_IDLE_PS), \
       "Share of the time in which copy engines had a copy, the mean of all.", \
@@ -120,5 +140,10 @@
       100 * LINK_RETRIES / LINK_TX_MESSAGES, \
       "Frames that were sent again, for each message sent.", \
       "A damaged link: orrery-smi links names the port.", \
-      "Links are sound.")
+      "Links are sound.") \
+    X(LINK_CREDIT_STALLS, "link_credit_stalls", "%", \
+      100 * LINK_CREDIT_PS / TIME_PS, \
+      "Share of the time in which a port had no room at the other end; more than 100 % if several had none.", \
+      "The other end takes slowly what is sent: its memory, or links on the way, limit.", \
+      "What is sent finds room.")
 // clang-format on

@@ -357,6 +357,7 @@ bool Scheduler::drain_completions() {
             if (complete(queue, *port, done)) finished = &queue;
         }
         if (!waiting(kind)) continue;
+        hal_->activity(ORR_ACTIVITY_SCHEDULING);
         const uint64_t now = hal_->reg(SOC_TIME);
         Queue* const only = run_queue(kind).solo();
         if (only != nullptr && suspended_.classes(kind) == 0 && !only->context->throttled &&
@@ -367,6 +368,7 @@ bool Scheduler::drain_completions() {
         } else {
             grant_free_ports(kind, now);
         }
+        hal_->activity(ORR_ACTIVITY_COMPLETIONS);
     }
     if (finished != nullptr && !(finished->place == Place::kOwn && finished->has_packet && go_on(*finished)))
         continue_after_completion(*finished);

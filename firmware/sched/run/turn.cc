@@ -214,6 +214,7 @@ void Scheduler::answer_doorbell() {
 
 bool Scheduler::turn() {
     if (turns_.empty()) return false;
+    hal_->activity(ORR_ACTIVITY_SCHEDULING);
     const uint64_t now = hal_->reg(SOC_TIME);
     const uint32_t candidates = turns_.count();
     StarvationBound::Choice choice{turns_.level(), false};
@@ -239,6 +240,7 @@ bool Scheduler::turn() {
     // The packets of the next are read while this one has its turn.
     if (next != nullptr && next->ring_slot == kNoSlot && next->next != next->producer)
         slots_.attach(*hal_, queues_, *next);
+    hal_->activity(ORR_ACTIVITY_PACKETS);
     run_turn(queue, now, [&] { return run(queue); });
     return true;
 }

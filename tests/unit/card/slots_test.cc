@@ -254,5 +254,72 @@ TEST_F(Slots, AResetEmptiesThem) {
     EXPECT_EQ(errors(), 1u);
 }
 
+// The number that waits, at each moment, and how many were taken.
+TEST_F(Slots, CountWhatWaits) {
+    const auto counts = [&] {
+        rig_.card().snapshot();
+        return std::pair(rig_.counter(ORR_CTR_RING_WAIT_PS), rig_.counter(ORR_CTR_RING_PACKETS));
+    };
+    using Counts = std::pair<std::uint64_t, std::uint64_t>;
+    const auto [began, taken] = counts();
+    open(0, ORR_VRAM_WINDOW + kVramRing, 64);
+    open(5, ORR_HOST_WINDOW(kHostRing), 64);
+    advance(5000);
+    EXPECT_EQ(counts(), Counts(began, taken));
+    write(0, SOC_SLOT_LIMIT, 3);
+    advance(1000);
+    write(5, SOC_SLOT_LIMIT, 40);  // more than it reads ahead
+    advance(100);
+    EXPECT_EQ(counts(), Counts(began + 3 * 1100 + 40 * 100, taken));
+    write(0, SOC_SLOT_NEXT, 1);
+    advance(10);
+    EXPECT_EQ(counts(), Counts(began + 3 * 1100 + 40 * 110 + 2 * 10, taken + 1));
+    // Elsewhere: none of them was taken.
+    write(5, SOC_SLOT_NEXT, 30);
+    advance(7);
+    write(5, SOC_SLOT_RING, 0);
+    write(0, SOC_SLOT_NEXT, 2);
+    write(0, SOC_SLOT_NEXT, 3);
+    advance(1'000'000);
+    EXPECT_EQ(counts(), Counts(began + 3 * 1100 + 40 * 110 + 2 * 17 + 10 * 7, taken + 3));
+    write(0, SOC_SLOT_LIMIT, 4);
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    rig_.settle();
+    const auto after = counts();
+    advance(1'000'000);
+    EXPECT_EQ(counts(), after);
+}
+
+TEST_F(Slots, DoorbellsWaitUntilTheyAreTaken) {
+    Doorbells& doorbells = rig_.card().doorbells();
+    const ModelTime way = rig_.card().sku().pcie_doorbell_ps;
+    const auto ring = [&](unsigned slot, std::uint64_t value) {
+        rig_.ring(2, slot, value);
+        doorbells.poll();
+        EventQueue& events = rig_.card().events();
+        const ModelTime arrival = events.now() + way;
+        while (events.run_next(arrival)) {
+        }
+        events.advance_to(arrival);
+    };
+    ASSERT_TRUE(doorbells.bind(2, 5, 1));
+    ASSERT_TRUE(doorbells.bind(2, 6, 2));
+    const std::uint64_t pops = rig_.counter(ORR_CTR_DOORBELL_POPS),
+                        waited = rig_.counter(ORR_CTR_DOORBELL_WAIT_PS);
+    ring(5, 1);
+    advance(700);
+    ring(6, 1);
+    ring(5, 2);  // is the first one's
+    advance(300);
+    EXPECT_EQ(soc(SOC_DB_POP), 1u | SOC_DB_MORE);
+    EXPECT_EQ(soc(SOC_DB_VALUE), 2u);
+    EXPECT_EQ(rig_.counter(ORR_CTR_DOORBELL_WAIT_PS) - waited, 700 + 2 * way + 300);
+    advance(50);
+    EXPECT_EQ(soc(SOC_DB_POP), 2u);
+    EXPECT_EQ(soc(SOC_DB_POP), ~0ull);
+    EXPECT_EQ(rig_.counter(ORR_CTR_DOORBELL_WAIT_PS) - waited, 700 + 2 * way + 300 + way + 350);
+    EXPECT_EQ(rig_.counter(ORR_CTR_DOORBELL_POPS) - pops, 2u);
+}
+
 }  // namespace
 }  // namespace orrery::emu

@@ -186,5 +186,29 @@ TEST(Snapshot, SumsAgreeAtEachMoment) {
     EXPECT_EQ(last[ORR_CTR_COPY_BYTES], kRounds * (0x4000 + 0x8000));
 }
 
+// The firmware's own words: at each moment what it does is all that it did, and it does what was asked.
+TEST(Snapshot, KnowsWhatTheFirmwareDoes) {
+    const auto sum = [](const All& all) {
+        std::uint64_t of_all = 0;
+        for (std::uint32_t activity = 0; activity < ORR_ACTIVITIES; ++activity)
+            of_all += all[ORR_CTR_CORE_OTHER_PS + activity];
+        return of_all;
+    };
+    const Seen seen = rounds([&](CardRig& rig) {
+        const All all = rig.card().snapshot();
+        ASSERT_EQ(sum(all), all[ORR_CTR_CORE_BUSY_PS]);
+    });
+    EXPECT_EQ(sum(seen.all), seen.all[ORR_CTR_CORE_BUSY_PS]);
+    for (const orr_counter each : {ORR_CTR_CORE_OTHER_PS, ORR_CTR_CORE_PACKETS_PS,
+                                   ORR_CTR_CORE_COMPLETIONS_PS, ORR_CTR_CORE_MAILBOX_PS})
+        EXPECT_GT(seen.all[each], 0u) << each;
+    EXPECT_EQ(seen.all[ORR_CTR_CORE_LINKS_PS], 0u);
+    // Each fill was one packet; nobody else submits.
+    EXPECT_EQ(seen.all[ORR_CTR_RING_PACKETS], 2 * kRounds);
+    EXPECT_GT(seen.all[ORR_CTR_RING_WAIT_PS], 0u);
+    EXPECT_GE(seen.all[ORR_CTR_DOORBELL_POPS], kRounds);
+    EXPECT_LE(seen.all[ORR_CTR_DOORBELL_POPS], seen.all[ORR_CTR_DOORBELLS]);
+}
+
 }  // namespace
 }  // namespace orrery::emu

@@ -377,6 +377,40 @@ TEST_F(Soc, TraceWordsCostACycleHeardOrNot) {
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
+// Between two looks at the clock around a store of another activity, and two right inside.
+TEST_F(Soc, TimeIsChargedToWhatTheCoreSaysThatItDoes) {
+    const auto cost = [&](std::uint64_t address) {
+        const auto ops = rig_.run({read(SOC_TIME), store(address, 7), read(SOC_TIME)});
+        return ops[2].result - ops[0].result;
+    };
+    EXPECT_EQ(cost(ORR_SOC_BASE + SOC_ACTIVITY(ORR_ACTIVITY_OTHER)), cost(ORR_SRAM_BASE + 0x60000));
+    const auto of = [&](std::uint32_t activity) {
+        return rig_.counter(static_cast<orr_counter>(ORR_CTR_CORE_OTHER_PS + activity));
+    };
+    for (std::uint32_t activity = 1; activity < ORR_ACTIVITIES; ++activity) {
+        const std::uint64_t before = of(activity);
+        const auto ops =
+            rig_.run({read(SOC_TIME), write(SOC_ACTIVITY(activity), ~0ull), read(SOC_TIME),
+                      load(ORR_VRAM_WINDOW), store(ORR_HOST_WINDOW(kRamBase + 0x3000), 1), read(SOC_TIME),
+                      write(SOC_ACTIVITY(ORR_ACTIVITY_OTHER), 0), read(SOC_TIME)});
+        const std::uint64_t charged = of(activity) - before;
+        EXPECT_GT(charged, ops[5].result - ops[2].result) << activity;
+        EXPECT_LT(charged, ops[7].result - ops[0].result) << activity;
+    }
+    std::uint64_t sum = 0;
+    for (std::uint32_t activity = 0; activity < ORR_ACTIVITIES; ++activity)
+        sum += of(activity);
+    EXPECT_EQ(sum, rig_.counter(ORR_CTR_CORE_BUSY_PS));
+    // A core that starts anew says nothing yet.
+    rig_.run({write(SOC_ACTIVITY(ORR_ACTIVITY_LINKS), 0)});
+    const std::uint64_t links = of(ORR_ACTIVITY_LINKS);
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    rig_.boot_script();
+    rig_.run({load(ORR_VRAM_WINDOW)});
+    EXPECT_EQ(of(ORR_ACTIVITY_LINKS), links);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
 TEST_F(Soc, ScToTheTracePageFailsHeardOrNot) {
     const auto sc = [&] { return rig_.run({{OP_SC, ORR_SOC_BASE + SOC_TRACE, 1, 0}})[0].result; };
     EXPECT_EQ(sc(), 1u);

@@ -164,6 +164,7 @@ std::uint64_t FakeSoc::reg(std::uint32_t offset) {
 
 void FakeSoc::set_reg(std::uint32_t offset, std::uint64_t value) {
     if (offset == SOC_TRACE) return trace(value);
+    if (offset >= SOC_ACTIVITY(0) && offset < SOC_ACTIVITY(ORR_ACTIVITIES)) return;
     count_access();
     if (offset >= kEngineBase && offset < kEngineEnd) {
         set_engine_reg(offset, value);

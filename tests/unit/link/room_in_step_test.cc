@@ -31,7 +31,10 @@ struct Stream {
         card.events.schedule(event, 1);
     }
     void on(ModelTime now) {
+        if (since != kNever) waited += now - since;
+        since = kNever;
         if (now >= end) {
+            if (counted == kNever) counted = card.ports[0]->without_room_ps();
             if (card.signal(1, kSemaphores + 16 * card.node, 1) == ORR_FAULT_PEER_BUSY)
                 card.events.schedule(event, now + kLatency);
             return;
@@ -41,7 +44,10 @@ struct Stream {
              piece += data.size()) {
             const LinkSend sent = card.write(1, (card.node - 1) * kArea, data);
             recording.insert(recording.end(), {now, sent.bytes, sent.sent_ps});
-            if (sent.bytes == 0) return card.peers.towards(1)->wait_for_room(1, event);
+            if (sent.bytes == 0) {
+                since = now;
+                return card.peers.towards(1)->wait_for_room(1, event);
+            }
             through = sent.sent_ps;
         }
         card.events.schedule(event, through);
@@ -51,6 +57,9 @@ struct Stream {
     ModelTime end;
     Event event = Event::of<&Stream::on>(this);
     Recording recording;
+    ModelTime since = kNever;  // it waits for room
+    ModelTime waited = 0;
+    ModelTime counted = kNever;  // by the port towards card 0, until the end
 };
 
 // Each card on a thread, in step with the others. Seeds differ in when the host lets which of them run.
@@ -149,6 +158,11 @@ TEST_P(RoomInStep, SevenToOneAlongAChainAreEvenAndTheSameInEveryRun) {
         std::vector<Recording> all{chain.arrived};
         for (const auto& stream : chain.streams)
             all.push_back(stream->recording);
+        for (const auto& stream : chain.streams)
+            all.front().push_back(stream->counted);
+        // By the port of the last card goes its own stream alone.
+        EXPECT_EQ(chain.streams.back()->counted, chain.streams.back()->waited);
+        EXPECT_GT(chain.streams.back()->waited, kEnd / 4);
         if (run == 0) first = all;
         for (unsigned n = 0; n < kCards; ++n)
             EXPECT_TRUE(all[n] == first[n]) << "card " << n << ": " << all[n].size() / 3 << " and "

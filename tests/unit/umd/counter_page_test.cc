@@ -72,10 +72,17 @@ std::string page() {
         "what\n"
         "  is left of `vector_busy_ps` without its stalls.\n"
         "- Cores that save, load or hand over a work-group are idle.\n"
-        "- Of the firmware's time there is `core_stall_ps`, but no split by what it does; of queues there "
-        "is\n"
-        "  `vector_queued_ps`, but neither depth nor what waits in rings.\n"
-        "- How long a port waits for credits is not counted: it is the other card's host that gives them.\n";
+        "- What the firmware does is its own word: its few cycles between two activities are of the "
+        "earlier,\n"
+        "  and the end of a pass over its events is of what it did last.\n"
+        "- `ring_wait_ps` is of packets in ring slots, of which the card has 64: of more queues, those "
+        "whose\n"
+        "  turn is near. The packet that the firmware has read and holds (a wait, for one) is not among "
+        "them.\n"
+        "  From the end of `doorbell_wait_ps` to its beginning the firmware needs some ten cycles.\n"
+        "- A port waits for room while its card's model time passes (`link_credit_ps`). Of cards that do "
+        "not\n"
+        "  keep step that depends on when the other card's host gives it.\n";
     return text;
 }
 

@@ -173,7 +173,29 @@
     X(72, LINK_WAIT_PS, "link_wait_ps", "ps", "link", \
       "How long messages waited for those before them on their port's wire, all added up.") \
     X(73, VECTOR_QUEUED_PS, "vector_queued_ps", "ps", "vector", \
-      "From the arrival of a kernel's descriptor at its port to its first work-group on a core, all added up.")
+      "From the arrival of a kernel's descriptor at its port to its first work-group on a core, all added up.") \
+    X(74, CORE_OTHER_PS, "core_other_ps", "ps", "core", \
+      "Of core_busy_ps: the start of the firmware, alarms, and what it does not tell.") \
+    X(75, CORE_PACKETS_PS, "core_packets_ps", "ps", "core", \
+      "Of core_busy_ps: doorbells, and reading packets and carrying them out.") \
+    X(76, CORE_SCHEDULING_PS, "core_scheduling_ps", "ps", "core", \
+      "Of core_busy_ps: choosing whose turn it is and who gets a port, with the start of what got one.") \
+    X(77, CORE_COMPLETIONS_PS, "core_completions_ps", "ps", "core", \
+      "Of core_busy_ps: completions of engines, with what follows them at once.") \
+    X(78, CORE_MAILBOX_PS, "core_mailbox_ps", "ps", "core", \
+      "Of core_busy_ps: commands of the driver, and messages to it.") \
+    X(79, CORE_LINKS_PS, "core_links_ps", "ps", "core", \
+      "Of core_busy_ps: semaphores that other cards signalled. With the five before it is core_busy_ps.") \
+    X(80, DOORBELL_POPS, "doorbell_pops", "doorbells", "host", \
+      "Doorbells that the firmware took: one that is rung again before is one.") \
+    X(81, DOORBELL_WAIT_PS, "doorbell_wait_ps", "ps", "host", \
+      "How long these waited for the firmware, from the arrival of the first ring on, all added up.") \
+    X(82, RING_PACKETS, "ring_packets", "packets", "launch", \
+      "Packets that the firmware, or the launch unit for it, took out of ring slots.") \
+    X(83, RING_WAIT_PS, "ring_wait_ps", "ps", "launch", \
+      "How long packets waited in ring slots that were told of them, all added up: their number at each moment, times how long it was that.") \
+    X(84, LINK_CREDIT_PS, "link_credit_ps", "ps", "link", \
+      "How long ports could not send for lack of room at the other end, the sum over ports and their channels.")
 
 /* clang-format on */
 

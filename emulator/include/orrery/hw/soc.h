@@ -45,6 +45,19 @@
 #define SOC_SAVE_BYTES 0x0040 /* RO: bytes of a save area (SOC_ENGINE_SAVE), a multiple of 4 KiB */
 #define SOC_BOOT_COUNT 0x0048 /* RO: starts of the core since the card's reset; 1: SRAM was clear but for the image */
 
+/*
+ * --- what the core does (2.13): a store, of whatever value, charges the core's time from there on to ORR_CTR_CORE_*_PS of
+ * this activity. Costs a cycle and no stall, as a word for the trace port. Start and restart: ORR_ACTIVITY_OTHER.
+ */
+#define SOC_ACTIVITY(a) (0x0080 + 8 * (a)) /* WO */
+#define ORR_ACTIVITY_OTHER 0u
+#define ORR_ACTIVITY_PACKETS 1u /* doorbells, and packets of queues */
+#define ORR_ACTIVITY_SCHEDULING 2u /* whose turn it is, and who gets a port */
+#define ORR_ACTIVITY_COMPLETIONS 3u /* of engines */
+#define ORR_ACTIVITY_MAILBOX 4u /* commands of the driver */
+#define ORR_ACTIVITY_LINKS 5u /* what other cards signalled */
+#define ORR_ACTIVITIES 6u
+
 /* --- interrupts to the core: a pending and enabled line holds MEIP --- */
 #define SOC_IRQ_PENDING 0x0100 /* RO: bit per SOC_LINE_*; levels: gone when their cause is gone */
 #define SOC_IRQ_ENABLE 0x0108 /* RW: reset 0 */
