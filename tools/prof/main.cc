@@ -18,6 +18,7 @@
 #include "tools/prof/record.h"
 #include "tools/prof/show.h"
 #include "tools/prof/tables.h"
+#include "tools/prof/top.h"
 #include "tools/text/files.h"
 #include "tools/text/shown.h"
 #include "tools/text/units.h"
@@ -30,7 +31,8 @@ using namespace orrery;
 using namespace orrery::prof;
 
 constexpr const char* kHelp =
-    "usage: orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] -- COMMAND [ARGUMENT...]\n"
+    "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
+    "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof explain FILE [--json]\n"
@@ -38,10 +40,13 @@ constexpr const char* kHelp =
     "       orrery-prof export FILE --sqlite OUTPUT | --csv FOLDER\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "       orrery-prof html FILE [--source FOLDER]... -o OUTPUT\n"
-    "Records what a program and the processes that it starts do with liborrery (any program, as it is), and\n"
+    "Shows what the cards do now (top, until q or Ctrl-C). Or records what a program and the processes that "
+    "it starts do with liborrery (any program, as it is), and\n"
     "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
     "it, or a page for a browser.\n"
     "\n"
+    "  --interval SECONDS  from look to look (1)\n"
+    "  --batch N    N tables one after the other, for pipes; --once is --batch 1\n"
     "  -o FILE      the profile (orrery.prof), or where the timeline or page goes\n"
     "  --limit MIB  of the profile of each process (256): what comes behind is counted\n"
     "  --counters   what each kernel and copy did, as the card counts it\n"
@@ -74,6 +79,29 @@ std::uint64_t whole(std::string_view text, std::uint64_t most) {
     std::uint64_t number = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc{} && rest == text.data() + text.size() && number <= most ? number : 0;
+}
+
+int run_top(const Words& words) {
+    TopOptions options;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const bool more = i + 1 < words.size();
+        if (words[i] == "--once") {
+            options.times = 1;
+        } else if (words[i] == "--batch" && more) {
+            options.times = whole(words[++i], 1'000'000'000);
+            if (options.times == 0) return mistake(fmt::format("--batch {}: give how many tables", words[i]));
+        } else if (words[i] == "--interval" && more) {
+            const std::string& word = words[++i];
+            const auto [rest, error] =
+                std::from_chars(word.data(), word.data() + word.size(), options.seconds);
+            if (error != std::errc{} || rest != word.data() + word.size() || !(options.seconds >= 0.1) ||
+                options.seconds > 3600)
+                return mistake(fmt::format("--interval {}: give 0.1 to 3600 seconds", word));
+        } else {
+            return mistake(fmt::format("top does not know {}", words[i]));
+        }
+    }
+    return prof::run_top(options);
 }
 
 int run_record(const Words& words) {
@@ -296,6 +324,7 @@ int main(int argc, char** argv) {
     const Words words(argv + 1, argv + argc);
     if (words.empty()) return mistake("say what to do");
     const Words rest(words.begin() + 1, words.end());
+    if (words[0] == "top") return run_top(rest);
     if (words[0] == "record") return run_record(rest);
     if (words[0] == "stat") return run_stat(rest);
     if (words[0] == "report") return run_report(rest);

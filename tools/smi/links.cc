@@ -6,10 +6,12 @@
 #include <fstream>
 #include <set>
 
-#include "tools/smi/cards.h"
+#include "tools/cards/cards.h"
 
 namespace orrery::smi {
 namespace {
+
+using namespace cards;
 
 using topology::PictureLink;
 using topology::Port;

@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace orrery::cards;
 using namespace orrery::smi;
 
 constexpr const char* kHelp =

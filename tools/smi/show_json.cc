@@ -8,6 +8,8 @@
 namespace orrery::smi {
 namespace {
 
+using namespace cards;
+
 using Json = nlohmann::ordered_json;
 
 Json pci_json(const PciCard& pci) {

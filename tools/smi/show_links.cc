@@ -11,12 +11,14 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tools/smi/cards.h"
+#include "tools/cards/cards.h"
 #include "tools/smi/links.h"
 #include "tools/text/table.h"
 
 namespace orrery::smi {
 namespace {
+
+using namespace cards;
 
 using text::Align;
 using text::Table;

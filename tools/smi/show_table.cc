@@ -8,6 +8,8 @@
 namespace orrery::smi {
 namespace {
 
+using namespace cards;
+
 std::string pcie_text(const PciCard& pci) {
     if (pci.link_width == 0 || pci.link_gts == 0) return "unknown";
     const auto rate = [](unsigned gts) { return gts == 2 ? std::string("2.5") : fmt::format("{}", gts); };
@@ -27,7 +29,7 @@ std::string version_text(std::uint32_t version) {
 }
 
 void show_card(const Card& card) {
-    const std::string address = card.pci ? card.pci->address : card.prop.pci_address;
+    const std::string address = address_of(card);
     if (!card.device) {
         fmt::print("-  {}  no device node\n", address);
         return;

@@ -4,13 +4,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tools/smi/cards.h"
+#include "tools/cards/cards.h"
 #include "tools/smi/links.h"
 #include "tools/text/files.h"
 #include "tools/text/table.h"
 
 namespace orrery::smi {
 namespace {
+
+using namespace cards;
 
 using Json = nlohmann::ordered_json;
 using topology::Edge;

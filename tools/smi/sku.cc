@@ -17,6 +17,8 @@
 namespace orrery::smi {
 namespace {
 
+using namespace cards;
+
 struct Closer {
     void operator()(std::FILE* file) const { std::fclose(file); }
 };

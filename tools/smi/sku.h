@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/smi/cards.h"
+#include "tools/cards/cards.h"
 
 namespace orrery::smi {
 
@@ -24,7 +24,7 @@ struct CardSku {
 // The text of ORR_R_SKU. It comes from a card, so nothing in it is believed.
 std::expected<std::vector<SkuLine>, std::string> parse_sku(std::string_view text);
 
-std::vector<CardSku> read_skus(const System& system);
+std::vector<CardSku> read_skus(const cards::System& system);
 
 void show_sku_table(const std::vector<CardSku>& cards, bool sources);
 // docs/runtime.md describes the keys; new ones may be added.

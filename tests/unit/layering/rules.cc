@@ -122,11 +122,11 @@ const Arrows& tool_arrows() {
     static const Arrows map = {
         {"tools/bench", {"tools/text", "tools/topology"}},
         {"tools/bundle", {"tools/text"}},
-        {"tools/prof", {"tools/text"}},
+        {"tools/prof", {"tools/text", "tools/cards"}},
         {"tools/records", {"tools/text"}},
         {"tools/run", {"tools/text", "tools/topology"}},
         {"tools/scenario", {"tools/text", "tools/records"}},
-        {"tools/smi", {"tools/text", "tools/topology"}},
+        {"tools/smi", {"tools/text", "tools/cards", "tools/topology"}},
         {"tools/step", {"tools/text", "tools/bundle", "tools/records", "tools/scenario"}},
         {"tools/topology", {"tools/text"}},
         {"tools/vm", {"tools/text", "tools/bundle", "tools/topology"}},

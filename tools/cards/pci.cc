@@ -1,4 +1,4 @@
-#include "tools/smi/pci.h"
+#include "tools/cards/pci.h"
 
 #include <fmt/format.h>
 #include <orrery/hw/pci.h>
@@ -16,7 +16,7 @@ extern "C" {
 #include <pci/pci.h>
 }
 
-namespace orrery::smi {
+namespace orrery::cards {
 namespace {
 
 // libpci's default error handler ends the program; ours comes back to one of the two functions below that
@@ -124,4 +124,4 @@ std::expected<std::vector<PciCard>, std::string> find_pci_cards() {
     return cards;
 }
 
-}  // namespace orrery::smi
+}  // namespace orrery::cards

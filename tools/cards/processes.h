@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace orrery::smi {
+namespace orrery::cards {
 
 struct Process {
     int pid = 0;
@@ -17,7 +17,8 @@ struct Process {
 };
 
 // One a process and card, in the order of process ids; without this process, and without those whose files
-// may not be read.
-std::vector<Process> find_processes(const std::filesystem::path& proc = "/proc");
+// may not be read, of which there are `hidden`.
+std::vector<Process> find_processes(const std::filesystem::path& proc = "/proc",
+                                    std::size_t* hidden = nullptr);
 
-}  // namespace orrery::smi
+}  // namespace orrery::cards

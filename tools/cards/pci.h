@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace orrery::smi {
+namespace orrery::cards {
 
 struct PciCard {
     std::string address;  // "0000:01:00.0"
@@ -21,4 +21,4 @@ struct PciCard {
 // In the order of addresses. The error is a sentence.
 std::expected<std::vector<PciCard>, std::string> find_pci_cards();
 
-}  // namespace orrery::smi
+}  // namespace orrery::cards

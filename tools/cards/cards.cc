@@ -1,36 +1,44 @@
-#include "tools/smi/cards.h"
+#include "tools/cards/cards.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace orrery::smi {
+namespace orrery::cards {
 namespace {
 
 std::string last_error(orrError_t code) {
     return fmt::format("{}: {}", orrGetErrorName(code), orrGetLastErrorText());
 }
 
-orrError_t read_metrics(Card& card, int device, const std::vector<orrCounter_t>& counters,
-                        const std::vector<std::uint64_t>& values) {
+// `before`: the same counters earlier; null: since power-on.
+orrError_t read_metrics(std::vector<Metric>& all, int device, const std::vector<Counter>& now,
+                        const std::vector<Counter>* before) {
     std::size_t count = 0;
     if (const auto code = orrGetMetricCount(&count); code != orrSuccess) return code;
     std::vector<orrMetric_t> metrics;
+    std::vector<Metric> found;
     for (std::size_t i = 0; i < count; ++i) {
         orrMetricInfo info = ORR_INIT(orrMetricInfo);
         if (const auto code = orrGetMetricInfo(&info, i); code != orrSuccess) return code;
         metrics.push_back(info.metric);
-        card.metrics.push_back({info.name, info.unit, info.meaning, 0});
+        found.push_back({info.name, info.unit, info.meaning, 0});
+    }
+    std::vector<orrCounter_t> counters;
+    std::vector<std::uint64_t> to, from;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        counters.push_back(now[i].number);
+        to.push_back(now[i].value);
+        if (before != nullptr) from.push_back((*before)[i].value);
     }
     std::vector<double> computed(count);
-    const auto code = orrDeviceComputeMetrics(computed.data(), device, metrics.data(), count, counters.data(),
-                                              nullptr, values.data(), counters.size());
-    if (code != orrSuccess) {
-        card.metrics.clear();
-        return code;
-    }
+    const auto code =
+        orrDeviceComputeMetrics(computed.data(), device, metrics.data(), count, counters.data(),
+                                before != nullptr ? from.data() : nullptr, to.data(), counters.size());
+    if (code != orrSuccess) return code;
     for (std::size_t i = 0; i < count; ++i)
-        card.metrics[i].value = computed[i];
+        found[i].value = computed[i];
+    all = std::move(found);
     return orrSuccess;
 }
 
@@ -42,7 +50,7 @@ orrError_t read_counters(Card& card, int device) {
         orrCounterInfo info = ORR_INIT(orrCounterInfo);
         if (const auto code = orrDeviceGetCounterInfo(&info, device, i); code != orrSuccess) return code;
         counters.push_back(info.counter);
-        card.counters.push_back({info.name, info.unit, info.meaning, 0});
+        card.counters.push_back({info.name, info.unit, info.meaning, 0, info.counter});
     }
     std::vector<std::uint64_t> values(count);
     if (const auto code = orrDeviceReadCounters(values.data(), device, counters.data(), count);
@@ -52,7 +60,7 @@ orrError_t read_counters(Card& card, int device) {
     }
     for (std::size_t i = 0; i < count; ++i)
         card.counters[i].value = values[i];
-    return read_metrics(card, device, counters, values);
+    return read_metrics(card.metrics, device, card.counters, nullptr);
 }
 
 void read_device(Card& card, int device) {
@@ -99,10 +107,9 @@ System look() {
         card->prop = prop;
         read_device(*card, device);
     }
-    for (Process& process : find_processes()) {
-        const auto card = std::ranges::find_if(system.cards, [&](const Card& c) {
-            return process.address == (c.pci ? c.pci->address : c.prop.pci_address);
-        });
+    for (Process& process : find_processes("/proc", &system.hidden_processes)) {
+        const auto card = std::ranges::find_if(
+            system.cards, [&](const Card& c) { return process.address == address_of(c); });
         if (card != system.cards.end()) card->processes.push_back(std::move(process));
     }
     for (Card& card : system.cards) {
@@ -119,6 +126,18 @@ System look() {
         }
     }
     return system;
+}
+
+std::string address_of(const Card& card) {
+    return card.pci ? card.pci->address : card.prop.pci_address;
+}
+
+std::vector<Metric> metrics_since(const Card& before, const Card& now) {
+    std::vector<Metric> metrics;
+    const auto same = [](const Counter& a, const Counter& b) { return a.number == b.number; };
+    if (now.device && std::ranges::equal(before.counters, now.counters, same))
+        (void)read_metrics(metrics, *now.device, now.counters, &before.counters);
+    return metrics;
 }
 
 const char* state_name(orrDeviceState state) {
@@ -153,4 +172,4 @@ const char* link_state_name(orrLinkState state) {
     }
 }
 
-}  // namespace orrery::smi
+}  // namespace orrery::cards

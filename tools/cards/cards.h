@@ -1,4 +1,4 @@
-// Everything that orrery-smi shows.
+// The cards of this system, with all that their driver and PCI say of them.
 #pragma once
 
 #include <orrery/orrery.h>
@@ -8,17 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "tools/smi/pci.h"
-#include "tools/smi/processes.h"
+#include "tools/cards/pci.h"
+#include "tools/cards/processes.h"
 
-namespace orrery::smi {
+namespace orrery::cards {
 
 struct Counter {
     std::string name, unit, meaning;
     std::uint64_t value = 0;
+    orrCounter_t number = 0;
 };
 
-// What follows from the counters since the card's power-on.
+// What follows from the counters since the card's power-on, or between two looks.
 struct Metric {
     std::string name, unit, meaning;
     double value = 0;  // NaN: none
@@ -38,12 +39,18 @@ struct Card {
 
 struct System {
     std::vector<Card> cards;
-    std::string trouble;  // of the whole system
+    std::size_t hidden_processes = 0;  // that may not be looked at
+    std::string trouble;               // of the whole system
 };
 
 System look();
 
+// The card's PCI address, which it keeps from look to look.
+std::string address_of(const Card& card);
+// From an earlier look at the same card on; empty: its counters are not known.
+std::vector<Metric> metrics_since(const Card& before, const Card& now);
+
 const char* state_name(orrDeviceState state);
 const char* link_state_name(orrLinkState state);
 
-}  // namespace orrery::smi
+}  // namespace orrery::cards

@@ -1,4 +1,4 @@
-#include "tools/smi/processes.h"
+#include "tools/cards/processes.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 #include <string_view>
 
-namespace orrery::smi {
+namespace orrery::cards {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,7 +61,8 @@ std::string name_of(const fs::path& process) {
     return name;
 }
 
-void add_process(const fs::path& folder, int pid, std::vector<Process>& processes) {
+// False: its files may not be read.
+bool add_process(const fs::path& folder, int pid, std::vector<Process>& processes) {
     const std::size_t first = processes.size();
     std::set<std::uint64_t> seen;
     std::error_code error;
@@ -79,18 +80,19 @@ void add_process(const fs::path& folder, int pid, std::vector<Process>& processe
         known->vector_ns += client.use.vector_ns;
         known->copy_ns += client.use.copy_ns;
     }
+    return error != std::errc::permission_denied;
 }
 
 }  // namespace
 
-std::vector<Process> find_processes(const fs::path& proc) {
+std::vector<Process> find_processes(const fs::path& proc, std::size_t* hidden) {
     std::vector<Process> processes;
     std::error_code error;
     for (fs::directory_iterator entry(proc, error), end; !error && entry != end; entry.increment(error)) {
         const std::string name = entry->path().filename().string();
         const auto pid = number_of(name);
         if (!pid || *pid > 1u << 30 || static_cast<int>(*pid) == ::getpid()) continue;
-        add_process(entry->path(), static_cast<int>(*pid), processes);
+        if (!add_process(entry->path(), static_cast<int>(*pid), processes) && hidden != nullptr) ++*hidden;
     }
     std::ranges::sort(processes, [](const Process& a, const Process& b) {
         return a.pid != b.pid ? a.pid < b.pid : a.address < b.address;
@@ -98,4 +100,4 @@ std::vector<Process> find_processes(const fs::path& proc) {
     return processes;
 }
 
-}  // namespace orrery::smi
+}  // namespace orrery::cards
