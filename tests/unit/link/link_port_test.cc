@@ -504,6 +504,48 @@ TEST_F(LinkPortTest, WhoWaitsForRoomIsWokenByCreditsInTurn) {
     EXPECT_GT(a.port->write(kB, 0, bytes_of(data)).bytes, 0u);
 }
 
+// Not the host's time, however long that gives nothing.
+TEST_F(LinkPortTest, WaitsForRoomAreCountedInTheCardsTime) {
+    bring_up();
+    ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));
+    const std::vector<std::uint64_t> data(32768);
+    const auto fill_and_wait = [&](Event& event) {
+        while (a.port->write(kB, 0, bytes_of(data)).bytes > 0) {
+        }
+        a.port->wait_for_room(kB, event);
+    };
+    const auto pass = [&](ModelTime time) { a.events.advance_to(a.events.now() + time); };
+    ModelTime woken = 0;
+    Event event([](void* to, ModelTime now) { *static_cast<ModelTime*>(to) = now; }, &woken);
+    EXPECT_EQ(a.port->without_room_ps(), 0u);
+    pass(300);
+    fill_and_wait(event);
+    const ModelTime began = a.events.now();
+    for (int i = 0; i < 100; ++i)
+        EXPECT_FALSE(a.idle_round());
+    EXPECT_EQ(a.port->without_room_ps(), 0u);
+    pass(7000);
+    EXPECT_EQ(a.port->without_room_ps(), 7000u);
+    while (b.idle_round()) {
+    }
+    while (a.idle_round()) {
+    }
+    EXPECT_GE(woken, began + 7000);
+    ASSERT_GT(a.port->write(kB, 0, bytes_of(data)).bytes, 0u);
+    const std::uint64_t first = a.port->without_room_ps();
+    EXPECT_EQ(first, woken - began);
+    pass(500);
+    EXPECT_EQ(a.port->without_room_ps(), first);
+    // A peer that goes ends it, too.
+    fill_and_wait(event);
+    pass(20);
+    b.port.reset();
+    for (int i = 0; i < 100 && a.port->up(); ++i)
+        a.wait(10);
+    pass(1'000'000);
+    EXPECT_EQ(a.port->without_room_ps(), first + 20);
+}
+
 TEST_F(LinkPortTest, SleepsWithoutRoomAndIsWokenByCredits) {
     bring_up();
     ASSERT_TRUE(b.port->set_grant(1, 0, 8 << 20, kA));

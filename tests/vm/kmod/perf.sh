@@ -22,10 +22,11 @@ told() { awk -v card="$2" -v name="\"$3\":" '$1 == name && n++ == card { print $
 orrery-smi --json >/tmp/before || fail "orrery-smi"
 perf stat -x, -o /tmp/stat -a -e '{orrery_0/time_ps/,orrery_0/core_busy_ps/,orrery_0/core_idle_ps/}' \
     -e '{orrery_1/copy_bytes/,orrery_1/vector_instructions/,orrery_1/vector_busy_ps/}' \
-    -e orrery_0/copy_bytes/,orrery_0/vector_instructions/,orrery_0/vector_groups/,orrery_0/link_rx_bytes/ \
+    -e '{orrery_1/core_busy_ps/,orrery_1/core_other_ps/,orrery_1/core_packets_ps/,orrery_1/core_scheduling_ps/,orrery_1/core_completions_ps/,orrery_1/core_mailbox_ps/,orrery_1/core_links_ps/}' \
+    -e orrery_0/copy_bytes/,orrery_0/vector_instructions/,orrery_0/vector_groups/,orrery_0/link_rx_bytes/,orrery_0/ring_packets/,orrery_0/doorbell_pops/ \
     -e orrery/copy_jobs/ histogram --cards 2 >/tmp/out 2>&1 || fail "perf stat: $(cat /tmp/out)"
 orrery-smi --json >/tmp/after || fail "orrery-smi"
-for event in 0/copy_bytes 0/vector_instructions 0/vector_groups 0/link_rx_bytes 1/copy_bytes 1/vector_instructions 1/vector_busy_ps; do
+for event in 0/copy_bytes 0/ring_packets 0/doorbell_pops 0/vector_instructions 0/vector_groups 0/link_rx_bytes 1/copy_bytes 1/vector_instructions 1/vector_busy_ps; do
     name=${event#*/}
     want=$(($(told /tmp/after "${event%/*}" "$name") - $(told /tmp/before "${event%/*}" "$name")))
     [ "$want" -gt 0 ] || fail "the sample does nothing that $event counts"
@@ -34,15 +35,21 @@ done
 # A group is of one moment.
 [ "$(counted orrery_0/time_ps/)" = "$(($(counted orrery_0/core_busy_ps/) + $(counted orrery_0/core_idle_ps/)))" ] ||
     fail "a group does not add up: $(cat /tmp/stat)"
+# What the firmware says that it does is all that its core does.
+sum=0
+for activity in other packets scheduling completions mailbox links; do
+    sum=$((sum + $(counted orrery_1/core_${activity}_ps/)))
+done
+[ "$sum" -gt 0 ] || fail "the firmware does nothing: $(cat /tmp/stat)"
+[ "$(counted orrery_1/core_busy_ps/)" = "$sum" ] || fail "activities do not add up: $(cat /tmp/stat)"
 grep -q '^[0-9]*,bytes,orrery_0/copy_bytes/' /tmp/stat || fail "no unit: $(cat /tmp/stat)"
 # orrery/NAME/ is that of all cards.
 jobs=0
 for card in 0 1; do jobs=$((jobs + $(told /tmp/after $card copy_jobs) - $(told /tmp/before $card copy_jobs))); done
 [ "$(awk -F, '$3 ~ /copy_jobs/ { n += $1 } END { print n + 0 }' /tmp/stat)" = "$jobs" ] || fail "orrery/copy_jobs/: $jobs; $(cat /tmp/stat)"
-# An event is of a CPU and cannot sample.
-if perf stat -e orrery_0/copy_bytes/ -p $$ sleep 0 >/tmp/out 2>&1 && ! grep -q 'not supported' /tmp/out; then
-    fail "an event of a process: $(cat /tmp/out)"
-fi
+# An event is of a CPU and of no process (perf says so in words of its own, or gives no number), and cannot sample.
+perf stat -x, -o /tmp/none -e orrery_0/time_ps/ -p $$ sleep 0 >/tmp/out 2>&1
+if grep '^[0-9]' /tmp/none; then fail "an event of a process"; fi
 if perf record -a -o /tmp/data -e orrery_0/copy_bytes/ true >/tmp/out 2>&1; then fail "it samples: $(cat /tmp/out)"; fi
 
 # A plain user is refused as perf's own setting says.
