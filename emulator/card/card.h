@@ -202,6 +202,8 @@ class Card final : private SocEffects {
     void set_sample(std::uint32_t period_ns, std::uint64_t low, std::uint64_t high);
     void sample();
     void watch_for_sample();
+    void set_pc_period(std::uint32_t period_ns);
+    void follow_sink();  // it is on or off now
     bool poll_links();
     void publish_reach(unsigned port);
     std::expected<void, std::string> build_lockstep();
@@ -274,6 +276,7 @@ class Card final : private SocEffects {
     std::unique_ptr<Recorder> recorder_;
     TraceSink sink_{host_};
     ModelTime sample_period_ = 0;  // 0: none
+    ModelTime pc_period_ = 0;      // likewise
     std::unique_ptr<ControlCore> core_;
     std::unique_ptr<sync::Lockstep> lockstep_;
     Event horizon_ = Event::stop();                         // keeps the core from running past it

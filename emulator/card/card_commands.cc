@@ -115,6 +115,9 @@ void Card::carry_out(const Command& command) {
         case Command::Kind::kSample:
             set_sample(command.number, command.a, command.b);
             break;
+        case Command::Kind::kSamplePc:
+            set_pc_period(command.number);
+            break;
         case Command::Kind::kBusMaster:
             quiesce();
             host_.set_enabled(command.number != 0);
@@ -246,6 +249,7 @@ void Card::reset() {
     (void)sink_.set(0, 0, 0);
     sink_.ask(0);
     set_sample(0, 0, 0);
+    set_pc_period(0);
     core_->set_trace_sink(nullptr);
     file_.sinks_done.store(0, std::memory_order_relaxed);
     file_.sink_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
@@ -454,10 +458,20 @@ void Card::sample() {
     watch_for_sample();
 }
 
+void Card::set_pc_period(std::uint32_t period_ns) {
+    pc_period_ = period_ns * kPsPerNs;
+    follow_sink();
+}
+
+void Card::follow_sink() {
+    vector_unit_->sample(sink_.on() ? pc_period_ : 0);
+}
+
 void Card::set_sink(const Command& command) {
     const std::uint32_t fault = sink_.set(command.a, command.number, command.b);
     core_->set_trace_sink(sink_.on() ? &sink_ : nullptr);
     watch_for_sample();
+    follow_sink();
     file_.sink_fault.store(fault, std::memory_order_relaxed);
     file_.sinks_done.fetch_add(1, std::memory_order_release);
 }

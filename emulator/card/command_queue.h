@@ -32,6 +32,7 @@ struct Command {
         kSink,        // number: bytes, a: base, b: types
         kSinkAsk,     // number: ORR_SINK_ASK_*
         kSample,      // number: period in ns, a, b: set
+        kSamplePc,    // number: period in ns
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

@@ -207,6 +207,10 @@ struct Core {
     Meter meter;
     bool gathers = false;           // the loads of a vector instruction are asked for together
     std::uint64_t memory_wait = 0;  // cycles that slow paths have counted, and nobody has charged yet
+    // For whoever wants to know what an instruction was that is done (Hart::Last). kNoPc: none was it since.
+    static constexpr std::uint64_t kNoPc = ~std::uint64_t{0};
+    std::uint64_t waited_pc = kNoPc, stopped_pc = kNoPc;
+    const Op* jumped = nullptr;  // from where run() went on in another page, or ended
 
     Config config;
     Bus* bus = nullptr;
@@ -254,9 +258,11 @@ struct Core {
         steps_end -= taken;
         deferred -= static_cast<std::int64_t>(std::min(extra - taken, static_cast<std::uint64_t>(deferred)));
     }
-    // After slow paths.
+    // After slow paths, and publish().
     void charge_wait(std::int64_t& now_left) {
-        if (memory_wait != 0) charge(now_left, 1 + std::exchange(memory_wait, 0));
+        if (memory_wait == 0) return;
+        waited_pc = pc;
+        charge(now_left, 1 + std::exchange(memory_wait, 0));
     }
     PageEntry& page_entry(std::uint64_t va) { return pages[va / kPageBytes % kPageEntries]; }
 };

@@ -49,6 +49,7 @@ namespace orrery::emu {
         const std::uint64_t jump_page = jump_target & ~kPageOffset;                                    \
         const CodeEntry& jump_code = (core)->code_pages[jump_target / kPageBytes & (core)->code_mask]; \
         if (ORR_UNLIKELY(--(left) == 0 || jump_code.va != jump_page)) {                                \
+            (core)->jumped = op;                                                                       \
             (core)->pc = jump_target;                                                                  \
             (core)->left = left;                                                                       \
             ORR_STOP();                                                                                \

@@ -240,6 +240,40 @@ bool Hart::full() const {
     return impl_->core.meter.full();
 }
 
+const AccessCounts& Hart::counts() const {
+    return impl_->core.meter.counts();
+}
+
+void Hart::stop_for_memory(bool stop) {
+    Core& core = impl_->core;
+    core.waited_pc = core.stopped_pc = Core::kNoPc;
+    if (stop)
+        core.meter.stop_at_next();
+    else
+        core.meter.stop_at_limits();
+}
+
+// None of them jumps; only loads and stores of one register may be two bytes long, and those are known.
+Hart::Last Hart::last() const {
+    const Core& core = impl_->core;
+    const auto is_before = [&](std::uint64_t pc) { return core.pc - pc == 4 || core.pc - pc == 2; };
+    if (is_before(core.waited_pc)) return {core.waited_pc, true};
+    if (is_before(core.stopped_pc)) return {core.stopped_pc, false};
+    return {core.pc - 4, false};
+}
+
+std::uint64_t Hart::asked_at() const {
+    const Core& core = impl_->core;
+    if (core.stopped_pc != Core::kNoPc) return core.stopped_pc;
+    // Behind an atomic the hart does not stop.
+    return core.waited_pc != Core::kNoPc ? core.waited_pc : core.pc - 4;
+}
+
+std::uint64_t Hart::jumped_from() const {
+    const Core& core = impl_->core;
+    return core.jumped != nullptr ? core.pc_of(core.jumped) : core.pc;
+}
+
 void Hart::advance_cycles(std::uint64_t cycles) {
     impl_->core.mcycle_delta += cycles;
 }

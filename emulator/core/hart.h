@@ -187,6 +187,21 @@ class Hart {
     WorkCounts take_work();
     // They have come to one of the limits of MemoryCosts, and run() ends at once.
     bool full() const;
+    // So far.
+    const AccessCounts& counts() const;
+    // run() ends behind each instruction that asks memory for something, until stop_for_memory(false).
+    void stop_for_memory(bool stop);
+    // Of the run() before, behind stop_for_memory(): which instruction its last one was, if that took more
+    // cycles than were left of the budget. `waited`: for memory.
+    struct Last {
+        std::uint64_t pc = 0;
+        bool waited = false;
+    };
+    Last last() const;
+    // Which instruction asked memory for something, with stop_for_memory(true).
+    std::uint64_t asked_at() const;
+    // The same of one that jumped to Config::exit_pc.
+    std::uint64_t jumped_from() const;
     void forget_lines(std::uint32_t space = 0);
     // For what translations cost: some are no longer at hand; addresses from TlbTags::kOwnNames on mean
     // others.

@@ -27,6 +27,7 @@ class Meter {
     Meter() = default;
     explicit Meter(const MemoryCosts& costs)
         : costs_(costs),
+          most_(limits_of(costs)),
           shift_(64 - std::countr_zero(
                           std::bit_ceil(std::max<std::uint64_t>(costs.l1_bytes / kLine / kWays, 2)))) {
         if (!on()) return;
@@ -47,14 +48,21 @@ class Meter {
         epoch_ = kEpoch;
     }
     // What has been counted since the last call of take() has come to a limit.
-    bool full() const {
-        return counts_.vram.read + counts_.vram.written >= costs_.most_vram ||
-               counts_.host.read >= costs_.most_from_host || counts_.host.written >= costs_.most_to_host;
-    }
-    // So many more bytes of VRAM in a row come to no limit.
+    bool full() const { return comes_to(limits_of(costs_)); }
+    // Or to where the hart is to stop: there, or behind the next byte (see stop_at_next()).
+    bool stops() const { return comes_to(most_); }
+    // So many more bytes of VRAM in a row come to neither.
     bool has_room(std::uint64_t bytes) const {
-        return counts_.vram.read + counts_.vram.written + bytes + TlbTags::kLevels * kLine < costs_.most_vram;
+        return counts_.vram.read + counts_.vram.written + bytes + TlbTags::kLevels * kLine < most_.vram;
     }
+    void stop_at_next() {
+        most_ = {.vram = counts_.vram.read + counts_.vram.written + 1,
+                 .from_host = counts_.host.read + 1,
+                 .to_host = counts_.host.written + 1};
+    }
+    void stop_at_limits() { most_ = limits_of(costs_); }
+    // Since the last call of take().
+    const AccessCounts& counts() const { return counts_; }
     void follow(const Invalidations& all) { tlb_.follow(all, space_); }
     void forget_own_names() { tlb_.forget_own_names(space_); }
     // What has been counted since the last call.
@@ -126,6 +134,17 @@ class Meter {
     }
 
   private:
+    struct Limits {
+        std::uint64_t vram = 0, from_host = 0, to_host = 0;
+    };
+    static Limits limits_of(const MemoryCosts& costs) {
+        return {costs.most_vram, costs.most_from_host, costs.most_to_host};
+    }
+    bool comes_to(const Limits& limits) const {
+        return counts_.vram.read + counts_.vram.written >= limits.vram ||
+               counts_.host.read >= limits.from_host || counts_.host.written >= limits.to_host;
+    }
+
     static constexpr std::uint64_t kPage = 4096;
     // In a tag. kPartly: only the bytes in bytes_ are there. ...Before: before come_by_again().
     static constexpr std::uint64_t kWritten = 1, kWrittenBefore = 2, kPartly = 4, kLoadedBefore = 8;
@@ -220,6 +239,7 @@ class Meter {
     }
 
     MemoryCosts costs_;
+    Limits most_;
     int shift_ = 0;
     std::uint64_t epoch_ = kEpoch;
     std::vector<std::uint64_t> tags_;

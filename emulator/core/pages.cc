@@ -141,7 +141,9 @@ void count(Core* core, std::uint64_t va, unsigned size, bool store) {
     const auto first = static_cast<unsigned>(std::min<std::uint64_t>(size, Meter::kLine - va % Meter::kLine));
     count_line(core, va, first, store);
     if (first != size) count_line(core, va + first, size - first, store);
-    if (core->meter.full()) core->stop_soon();
+    if (!core->meter.stops()) return;
+    core->stopped_pc = core->pc;
+    core->stop_soon();
 }
 
 // An aligned access is one host access whatever the optimiser does.
@@ -368,7 +370,7 @@ void count_stream(Core* core, std::uint64_t va, std::uint64_t bytes, bool store)
     if (!core->meter.on()) return;
     const auto [place, huge] = home_of(core, va);
     core->meter.stream(va, bytes, place, store, huge);
-    if (core->meter.full()) core->stop_soon();
+    if (core->meter.stops()) core->stop_soon();
 }
 
 void drop_pages(Core* core) {

@@ -1,4 +1,5 @@
-// What one job of an engine did, and who wants to know: see ORR_SINK_JOB (orrery/hw/trace_sink.h).
+// What one job of an engine did, where cores were in it, and who wants to know: see ORR_SINK_JOB and
+// ORR_SINK_PC (orrery/hw/trace_sink.h).
 #pragma once
 
 #include <array>
@@ -16,6 +17,15 @@ struct JobCounts {
     std::uint64_t operator[](orr_job_counter counter) const { return value[counter]; }
 };
 
+// Where a core was at `count` moments, a period apart.
+struct PcSample {
+    std::uint64_t first_ps = 0;
+    std::uint32_t port = 0, core = 0, asid = 0, count = 0;
+    std::uint64_t job_start_ps = 0;  // as its completion has it
+    std::uint64_t pc = 0, group = 0;
+    std::uint32_t cause = ORR_PC_ISSUE;
+};
+
 // Card thread only.
 class JobLog {
   public:
@@ -24,6 +34,8 @@ class JobLog {
     virtual bool wants_jobs() const = 0;
     // It was counted, and its completion is about to be handed in.
     virtual void job_ended(const Completion& completion, const JobCounts& counts) = 0;
+    // Of VectorUnit::sample(): of a core in the order of time.
+    virtual void was_at(const PcSample& sample) { (void)sample; }
 };
 
 // Of a port, of the job that it has.

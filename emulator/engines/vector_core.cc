@@ -314,7 +314,9 @@ bool VectorCore::compute(Quantum& quantum) {
     lookups_ = 0;
     hart_.allow(most_work_);
     held_ = false;
-    bool whole = execute(quantum);
+    const bool sampled = sampler_ != nullptr && debug_.debugger == nullptr;
+    bool whole = sampled ? execute<true>(quantum) : execute<false>(quantum);
+    if (sampled) hart_.stop_for_memory(false);
     stood_cycles_ = quantum.cycles;
     if (debug_.debugger != nullptr && debug_holds(quantum)) whole = false;
     if (whole) {
@@ -326,6 +328,31 @@ bool VectorCore::compute(Quantum& quantum) {
     return whole;
 }
 
+void VectorCore::sample(ModelTime first, ModelTime period) {
+    if (period == 0) return sampler_.reset();
+    if (sampler_ == nullptr) sampler_ = std::make_unique<PcSampler>();
+    sampler_->begin(first, period, hz_);
+}
+
+// In place of hart_.run(): no further than the next moment at which somebody wants to know where the core is.
+StopReason VectorCore::run_sampled(const Quantum& quantum) {
+    const std::uint64_t at = quantum.cycles, due = std::max(sampler_->due(), at), pc = hart_.pc();
+    hart_.stop_for_memory(true);
+    const StopReason reason =
+        hart_.run(std::min(quantum.budget - at, due == at ? std::uint64_t{1} : due - at));
+    const std::uint64_t end = at + (hart_.cycles() - began_hart_cycles_);
+    if (end > due) {
+        const Hart::Last last = hart_.last();
+        const std::uint64_t which = due == at ? pc : last.pc;
+        // It waits first.
+        if (last.waited) sampler_->stay(end - 1, which, ORR_PC_LATENCY);
+        sampler_->stay(end, which, ORR_PC_ISSUE);
+    }
+    sampler_->asked(hart_.counts(), hart_.asked_at());
+    return reason;
+}
+
+template <bool kSampled>
 bool VectorCore::execute(Quantum& quantum) {
     const Hart::Burst burst(hart_);
     while (quantum.cycles < quantum.budget) {
@@ -337,19 +364,23 @@ bool VectorCore::execute(Quantum& quantum) {
             begin_item();
             quantum.cycles += item_cycles_;
             quantum.launch += item_cycles_;
+            if constexpr (kSampled) sampler_->stay(quantum.cycles, hart_.pc(), ORR_PC_LAUNCH);
             if (quantum.cycles >= quantum.budget) break;
         }
         began_cycles_ = quantum.cycles;
         began_hart_cycles_ = hart_.cycles();
         const std::uint64_t began_steps = hart_.steps();
         const std::uint64_t left = quantum.budget - quantum.cycles;
-        const StopReason reason = debug_.debugger == nullptr ? hart_.run(left) : run_debugged(left);
+        const StopReason reason = kSampled                     ? run_sampled(quantum)
+                                  : debug_.debugger == nullptr ? hart_.run(left)
+                                                               : run_debugged(left);
         quantum.cycles += hart_.cycles() - began_hart_cycles_;
         quantum.instructions += hart_.steps() - began_steps;
         if (debug_.debugger != nullptr && debug_.debugger->stopped()) return false;
         if (reason == StopReason::kHeld && !peers_.idle()) {
             ++quantum.cycles;
             hart_.advance_cycles(1);
+            if constexpr (kSampled) sampler_->stay(quantum.cycles, hart_.pc(), ORR_PC_ISSUE);
             continue;
         }
         if (reason == StopReason::kHeld) {
@@ -360,11 +391,20 @@ bool VectorCore::execute(Quantum& quantum) {
         const bool exit = reason == StopReason::kExit ||
                           (reason == StopReason::kRequested && hart_.pc() == ORR_KERNEL_EXIT);
         if (exit) {
-            if (!end_item(quantum)) return true;
+            const bool goes_on = end_item(quantum);
+            if constexpr (kSampled) sampler_->stay(quantum.cycles, hart_.jumped_from(), ORR_PC_ISSUE);
+            if (!goes_on) return true;
         } else if (reason == StopReason::kBudget || reason == StopReason::kRequested) {
             continue;
         } else if (reason == StopReason::kTrap && hart_.trap().cause == Cause::kEcall) {
-            if (!call(quantum)) return true;
+            const std::uint64_t at = hart_.pc(), arrived = quantum.barriers;
+            const bool goes_on = call(quantum);
+            if constexpr (kSampled) {
+                // Its own cycle is the last.
+                sampler_->stay(quantum.cycles - (quantum.barriers - arrived), at, ORR_PC_ISSUE);
+                sampler_->stay(quantum.cycles, at, ORR_PC_BARRIER);
+            }
+            if (!goes_on) return true;
         } else {
             stop(quantum, reason);
             return true;
@@ -372,6 +412,8 @@ bool VectorCore::execute(Quantum& quantum) {
     }
     return true;
 }
+
+template bool VectorCore::execute<false>(Quantum& quantum);
 
 // Why a kernel ends before its time.
 void VectorCore::stop(Quantum& quantum, StopReason reason) {

@@ -17,6 +17,7 @@
 #include "emulator/core/hart.h"
 #include "emulator/core/snapshot.h"
 #include "emulator/engines/kernel_debugger.h"
+#include "emulator/engines/pc_sampler.h"
 #include "emulator/engines/peer_access.h"
 #include "emulator/engines/quantum.h"
 #include "emulator/engines/save_area.h"
@@ -60,6 +61,11 @@ class VectorCore final : private Bus {
     // goes on. What is computed does not depend on the number of goes.
     bool compute(Quantum& quantum);
     void flush();
+    // The next compute() begins a quantum, of which samples() then says where the core was at moments of a
+    // period, the first so long after its beginning; period 0: no more. Nothing else depends on it. Not of a
+    // core that computes ahead.
+    void sample(ModelTime first, ModelTime period);
+    const PcSampler* samples() const { return sampler_.get(); }
     // A debugger had it do steps whose time has still to be charged.
     bool is_ahead() const { return ahead_.cycles != 0; }
 
@@ -155,7 +161,9 @@ class VectorCore final : private Bus {
         bool operator==(const ItemStacks&) const = default;
     };
     ItemStacks item_stacks() const;
+    template <bool kSampled>
     bool execute(Quantum& quantum);
+    StopReason run_sampled(const Quantum& quantum);
     void enter(const KernelLaunch& launch, std::uint64_t group, std::uint32_t place);
     void start_item();
     std::uint64_t stack_top() const;  // with which the item starts
@@ -217,6 +225,7 @@ class VectorCore final : private Bus {
     std::uint64_t lookups_ = 0;       // of this go
     Stretch* stretch_ = nullptr;      // it computes ahead, or goes the same way again
     bool computes_ahead_ = false, held_ = false;
+    std::unique_ptr<PcSampler> sampler_;  // nullptr: nobody asks
     MmuFault fault_;  // behind the last access that translate() refused
 
     CoreDebug debug_;

@@ -49,7 +49,7 @@ void VectorCore::debug_step() {
     for (unsigned go = 0; go < kStepGoes && !debug_.debugger->stopped(); ++go) {
         if (hart_.full()) ahead_.accesses += hart_.take_counts();
         hart_.allow(most_work_);
-        execute(ahead_);
+        execute<false>(ahead_);
         if (ahead_.end != Quantum::End::kMore) break;
         // What goes to other cards goes when all go on: until then this is as far as it comes.
         if (!peers_.idle() && !debug_.debugger->stopped()) debug_stand(KernelStop::Kind::kStep);

@@ -67,6 +67,9 @@ class VectorUnit {
     // What of the cores' time up to now is in no counter yet, and of that waits for other cards.
     ModelTime busy_now() const;
     ModelTime waits_now() const;
+    // From now on the job log is told where cores are at each multiple of this period; 0: no more. Model and
+    // results are the same; nothing is computed ahead meanwhile. What a quantum began before has none.
+    void sample(ModelTime period);
     // What groups have done stands in memory: before anything but their own events looks at it.
     void join();
 

@@ -63,6 +63,7 @@ class VectorUnit::Impl {
             ModelTime since = kNever, computed = 0, latency = 0, launch = 0;
         };
         Busy busy;
+        bool sampled = false;  // the core has samples of its quantum
         Port* port = nullptr;  // whose group it has; nullptr: free
         Phase phase = Phase::kRunning;
         std::optional<Quantum> open;  // that is being computed
@@ -105,6 +106,7 @@ class VectorUnit::Impl {
     void settle() {
         if (ahead != nullptr) ahead->settle();
     }
+    void sample(ModelTime period);
     // The launch on this port has to be computed in the order of model time; the next ones of its kernel will
     // be for a while.
     void go_in_order(Core& core, InOrder cause);
@@ -140,6 +142,7 @@ class VectorUnit::Impl {
 
     const VectorConfig config;
     EngineContext& context;
+    ModelTime sample_period = 0, sampled_since = 0;  // 0: none
     CodeStore code;          // of all cores, if they run on one thread
     std::deque<Core> cores;  // events do not move
     CoreSet free;
@@ -199,6 +202,12 @@ class VectorUnit::Impl {
     static void count_job(JobCounter& job, const Quantum& did);
     void count_busy(Core& core, ModelTime now);
     void count_asked(Core& core, ModelTime now);
+    void begin_samples(Core& core, ModelTime now);
+    // It was busy since then until now; it has waited for other cards.
+    void tell_samples(const Core& core, const Core::Busy& busy, ModelTime now);
+    void tell_link_samples(const Core& core, ModelTime since, ModelTime now);
+    void tell_sample(const Core& core, ModelTime first, std::uint64_t count, std::uint64_t pc,
+                     std::uint32_t cause);
 
     std::array<Kernel, 64> in_order_{};
 };
@@ -261,6 +270,8 @@ class VectorUnit::Impl::Port final : public EnginePort {
     void computed(std::uint64_t instructions) { account_.instructions += instructions; }
     void computed_ahead(std::uint64_t instructions) { account_.ahead += instructions; }
     JobCounter& job_counter() { return job_counter_; }
+    std::uint32_t number() const { return number_; }
+    ModelTime start_ps() const { return completion_.start_ps; }
     bool runs_in_order() const { return in_order_ && active_ > 0; }
     // So many short groups one after the other say that all are.
     bool only_short(bool was_short) {

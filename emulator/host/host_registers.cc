@@ -184,6 +184,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_SINK_SET + 4:
         case ORR_R_SINK_SET_HIGH:
         case ORR_R_SINK_SET_HIGH + 4:
+        case ORR_R_SINK_PC_PERIOD:
         case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
@@ -366,6 +367,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_SINK_PERIOD:
             value = sink_.period;
+            return true;
+        case ORR_R_SINK_PC_PERIOD:
+            value = sink_.pc_period;
             return true;
         case ORR_R_SINK_DONE:
             value = file.sinks_done.load(std::memory_order_acquire);
@@ -698,6 +702,10 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
                         .number = sink_.period,
                         .a = sink_.set,
                         .b = sink_.set_high});
+            return true;
+        case ORR_R_SINK_PC_PERIOD:
+            sink_.pc_period = value == 0 ? 0 : std::max(value, ORR_SINK_PC_PERIOD_MIN);
+            card_.post({.kind = Command::Kind::kSamplePc, .number = sink_.pc_period});
             return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;

@@ -76,7 +76,7 @@ class HostRegisters {
     std::uint64_t snapshot_ = 0;
     struct Sink {
         std::uint64_t base = 0, types = 0;
-        std::uint32_t ask = 0, period = 0;
+        std::uint32_t ask = 0, period = 0, pc_period = 0;
         std::uint64_t set = 0, set_high = 0;
     };
     Sink sink_;

@@ -98,6 +98,7 @@ constexpr Name kHost[] = {
     N(ORR_R_SINK_PERIOD),
     N(ORR_R_SINK_SET),
     N(ORR_R_SINK_SET_HIGH),
+    N(ORR_R_SINK_PC_PERIOD),
     N(ORR_R_SNAPSHOT),
     N(ORR_R_SNAPSHOT_DONE),
     N(ORR_R_SKU),

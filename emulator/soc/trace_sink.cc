@@ -50,6 +50,16 @@ void TraceSink::job_ended(const Completion& completion, const JobCounts& counts)
     put(std::span(record).first(size));
 }
 
+void TraceSink::was_at(const PcSample& sample) {
+    if (!on()) return;
+    put(std::array<std::uint64_t, 6>{sample.first_ps,
+                                     ORR_SINK_PC | 4u << 8 | std::uint64_t{sample.port & 0xffff} << 16 |
+                                         (std::uint64_t{sample.core} | std::uint64_t{sample.cause} << 16)
+                                             << 32,
+                                     sample.job_start_ps, sample.pc, sample.group,
+                                     std::uint64_t{sample.asid} | std::uint64_t{sample.count} << 32});
+}
+
 void TraceSink::sample(ModelTime now, std::span<const std::uint64_t> counters) {
     if (!on()) return;
     std::array<std::uint64_t, ORR_SINK_MARGIN> record{now, 0, sample_set_[0], sample_set_[1]};

@@ -29,6 +29,7 @@ class TraceSink final : public JobLog {
     void ask(std::uint32_t what) { asked_ = what; }
     bool wants_jobs() const override { return on() && (asked_ & ORR_SINK_ASK_JOBS) != 0; }
     void job_ended(const Completion& completion, const JobCounts& counts) override;
+    void was_at(const PcSample& sample) override;
     // Which counters samples have, from the next one on.
     void set_sample(const std::array<std::uint64_t, 2>& set) {
         sample_set_ = set;

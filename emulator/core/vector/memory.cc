@@ -330,7 +330,7 @@ void copy_row(Core* core, const Op* op, std::uint8_t* host, std::uint64_t bytes,
     copy_row(core, op, row.host, bytes, store);
     expect_next(row_at(*core->vector, op), va, row.host, bytes);
     core->meter.stream(va, bytes, row.place, store, row.huge);
-    if (core->meter.full()) core->stop_soon();
+    if (core->meter.stops()) core->stop_soon();
     return true;
 }
 
@@ -348,7 +348,7 @@ bool move_plain(Core* core, const Op* op, bool store) {
         copy_row(core, op, host, bytes, store);
         expect_next(row, va, host, bytes);
         core->meter.stream(va, bytes, PagePlace::kVram, store, true);
-        if (core->meter.full()) core->stop_soon();
+        if (core->meter.stops()) core->stop_soon();
         return true;
     }
     const std::uint64_t aligned_page = va & (~kPageOffset | ((1u << log2) - 1));
@@ -441,7 +441,7 @@ bool load_row(Core* core, const Op* op) {
     take_row(core, host);
     expect_next(row, va, host, bytes);
     core->meter.stream(va, bytes, PagePlace::kVram, false, true);
-    if (core->meter.full()) core->stop_soon();
+    if (core->meter.stops()) core->stop_soon();
     return true;
 }
 

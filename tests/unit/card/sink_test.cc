@@ -4,6 +4,7 @@
 #include <orrery/hw/trace_sink.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <vector>
 
@@ -261,17 +262,95 @@ TEST_F(Sink, HasSamplesOfCountersAtAPeriodOfModelTime) {
     EXPECT_EQ(head(), end);
 }
 
+constexpr std::uint64_t kCode = 0x3000'0000, kCell = kCode + ORR_PAGE_SIZE;
+constexpr std::uint32_t kVectorPort = 2;
+
+// 32 groups: t1 = 3,000; do --t1; while (t1 != 0); amoadd.d zero, sp, (a0); ret
+orr_desc_kernel kernel(CardRig& rig) {
+    const std::uint32_t program[] = {0x00001337, 0xbb830313, 0xfff30313, 0xfe031ee3, 0x0025302f, 0x00008067};
+    std::memcpy(rig.card().vram().at(0x30000, sizeof program), program, sizeof program);
+    orr_desc_kernel desc{};
+    desc.op = ORR_DESC_KERNEL;
+    desc.asid = kAsid;
+    desc.entry = kCode;
+    desc.args = kCell;
+    desc.grid_x = 32;
+    desc.grid_y = desc.grid_z = desc.block_x = desc.block_y = desc.block_z = 1;
+    return desc;
+}
+void map_kernel(CardRig& rig) {
+    rig.map_page(kAsid, kCode, 0x30000, ORR_PTE_READ | ORR_PTE_EXEC);
+    rig.map_page(kAsid, kCell, 0x40000, kRw);
+    rig.run(rig.set_root(kAsid));
+}
+std::vector<script_op> kernel_job(CardRig& rig) {
+    auto ops = CardRig::start_job(kVectorPort, kernel(rig), 9);
+    ops.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
+    ops.push_back(CardRig::read(SOC_DONE_POP));
+    ops.push_back(CardRig::read(SOC_DONE_START_PS));
+    ops.push_back(CardRig::read(SOC_DONE_END_PS));
+    return ops;
+}
+
+TEST_F(Sink, SaysWhereCoresAreAtAPeriodOfModelTime) {
+    map_kernel(rig_);
+    rig_.write32(ORR_R_SINK_PC_PERIOD, 7);
+    EXPECT_EQ(rig_.read32(ORR_R_SINK_PC_PERIOD), ORR_SINK_PC_PERIOD_MIN);
+    rig_.run(kernel_job(rig_));
+    ASSERT_EQ(set(kSink, 1 << 20, 0), ORR_FAULT_NONE);
+    EXPECT_EQ(head(), 0u) << "there was no sink";
+    const std::uint64_t busy = rig_.counter(ORR_CTR_VECTOR_BUSY_PS);
+    const auto ran = rig_.run(kernel_job(rig_));
+    const std::uint64_t end = ran[ran.size() - 1].result, start = ran[ran.size() - 2].result;
+    constexpr std::uint64_t kPeriod = ORR_SINK_PC_PERIOD_MIN * 1000, kWords = 6;
+    const auto at = [&](std::uint64_t n) { return rig_.word(kRing + 8 * n); };
+    const std::uint64_t words = head();
+    ASSERT_EQ(words % kWords, 0u);
+    std::uint64_t all = 0, in_loop = 0;
+    std::vector<bool> groups(32);
+    for (std::uint64_t n = 0; n < words; n += kWords) {
+        const std::uint64_t count = at(n + 5) >> 32, core = at(n + 1) >> 32 & 0xffff, cause = at(n + 1) >> 48;
+        EXPECT_EQ(at(n + 1) & 0xffff'ffff, ORR_SINK_PC | (kWords - 2) << 8 | kVectorPort << 16);
+        EXPECT_EQ(at(n) % kPeriod, 0u);
+        EXPECT_GE(at(n), start);
+        EXPECT_LT(at(n) + (count - 1) * kPeriod, end);
+        EXPECT_LT(core, rig_.read32(ORR_R_VECTOR_CORES));
+        EXPECT_LT(cause, ORR_PC_CAUSES);
+        EXPECT_EQ(at(n + 2), start);
+        EXPECT_LE(at(n + 3) - kCode, 20u);
+        ASSERT_LT(at(n + 4), groups.size());
+        groups[at(n + 4)] = true;
+        EXPECT_EQ(at(n + 5) & 0xffff'ffff, kAsid);
+        all += count;
+        if (at(n + 3) - kCode == 8 || at(n + 3) - kCode == 12) in_loop += count;
+    }
+    EXPECT_EQ(std::ranges::count(groups, true), 32);
+    EXPECT_NEAR(static_cast<double>(all * kPeriod),
+                static_cast<double>(rig_.counter(ORR_CTR_VECTOR_BUSY_PS) - busy), 32.0 * kPeriod);
+    EXPECT_GT(in_loop, all * 9 / 10);
+    rig_.write32(ORR_R_SINK_PC_PERIOD, 0);
+    rig_.settle();
+    rig_.run(kernel_job(rig_));
+    EXPECT_EQ(head(), words);
+    rig_.write32(ORR_R_SINK_PC_PERIOD, 1000);
+    rig_.write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    rig_.settle();
+    EXPECT_EQ(rig_.read32(ORR_R_SINK_PC_PERIOD), 0u);
+}
+
 // The same work on a card whose sink is on and on one whose is off.
 TEST(SinkTime, IsTheSameWithAndWithout) {
     const auto times = [](bool on) {
         CardRig rig;
         rig.boot_script();
         map_pages(rig);
+        map_kernel(rig);
         rig.write64(ORR_R_SINK_BASE, kSink);
         rig.write64(ORR_R_SINK_TYPES, ~0ull);
         rig.write32(ORR_R_SINK_ASK, on ? ORR_SINK_ASK_JOBS : 0);
         rig.write64(ORR_R_SINK_SET, ~0ull);
         rig.write32(ORR_R_SINK_PERIOD, on ? ORR_SINK_PERIOD_MIN : 0);
+        rig.write32(ORR_R_SINK_PC_PERIOD, on ? ORR_SINK_PC_PERIOD_MIN : 0);
         rig.write32(ORR_R_SINK_BYTES, on ? kBytes : 0);
         rig.settle();
         std::vector<std::uint64_t> all;
@@ -284,11 +363,17 @@ TEST(SinkTime, IsTheSameWithAndWithout) {
                 ops.push_back(op);
             for (const auto& op : job(512))
                 ops.push_back(op);
+            for (const auto& op : kernel_job(rig))
+                ops.push_back(op);
             ops.push_back(CardRig::read(SOC_TIME));
             for (const auto& op : rig.run(ops))
                 all.push_back(op.result);
         }
-        all.push_back(rig.counter(ORR_CTR_CORE_STALL_PS));
+        for (const orr_counter each :
+             {ORR_CTR_CORE_STALL_PS, ORR_CTR_VECTOR_BUSY_PS, ORR_CTR_VECTOR_INSTRUCTIONS,
+              ORR_CTR_VECTOR_BANDWIDTH_PS, ORR_CTR_VECTOR_LATENCY_PS})
+            all.push_back(rig.counter(each));
+        all.push_back(rig.read64(ORR_R_MODEL_TIME));
         EXPECT_EQ(rig.word(kSink) != 0, on);
         return all;
     };

@@ -218,7 +218,7 @@
  * since reset. Memory that cannot be written loses its records.
  *
  * Between these the hardware puts records of its own that are asked for, at any time, the same way: a job that begins
- * while they are has one, and with a period there are samples of counters. (2.10)
+ * while they are has one, and with a period there are samples of counters (2.10) and of where vector cores are (2.12).
  */
 #define ORR_R_SINK 0x0500       /* RO: bytes of the largest ring; 0: the card has no sink, also one before 2.6 */
 #define ORR_R_SINK_BYTES 0x0504 /* WO: of the ring's words, a power of two of at least 4 KiB; 0: off, as reset */
@@ -232,6 +232,8 @@
 #define ORR_SINK_PERIOD_MIN 1000u /* what is less is as this */
 #define ORR_R_SINK_SET 0x0528 /* 64, RW: bit n: counter n is in samples; looked at when the period is written; reset: 0 */
 #define ORR_R_SINK_SET_HIGH 0x0530 /* 64, RW: bit n: counter 64 + n */
+#define ORR_R_SINK_PC_PERIOD 0x0538 /* RW: ns of model time, ORR_SINK_PC_PERIOD_MIN or more, 0: no ORR_SINK_PC; reset: 0 (2.12) */
+#define ORR_SINK_PC_PERIOD_MIN 100u /* what is less is as this */
 
 /*
  * --- counters: counters.h ---

@@ -38,6 +38,21 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 #define ORR_SINK_SAMPLE 0xf1u /* b: its number, from 1 since the period was written; 1, 2: set; then these counters */
 
 /*
+ * Where a vector core was in a kernel at `count` multiples of the period, one after the other; the record's time is the
+ * first of them (ORR_R_SINK_PC_PERIOD, 2.12). Written when what the core was at is over, so its time may be before that
+ * of records in front of it. Cores that have no work-group, or are handed, save or load one, have none.
+ */
+#define ORR_SINK_PC 0xf2u /* a: port, b: core | ORR_PC_* << 16; 1: start ps of the job, 2: pc, 3: group, 4: asid | count << 32 */
+/* What it was at: what has that counter's time. */
+#define ORR_PC_ISSUE 0u     /* what none of the others has: executes instructions, or waits for vector ones before */
+#define ORR_PC_LATENCY 1u   /* VECTOR_LATENCY_PS */
+#define ORR_PC_BANDWIDTH 2u /* VECTOR_BANDWIDTH_PS: the instruction asked memory for what it waits for */
+#define ORR_PC_LINK 3u      /* VECTOR_LINK_PS */
+#define ORR_PC_LAUNCH 4u    /* VECTOR_LAUNCH_PS: before the work-item's first instruction, or behind a barrier */
+#define ORR_PC_BARRIER 5u   /* comes to a barrier, VECTOR_BARRIERS */
+#define ORR_PC_CAUSES 6u
+
+/*
  * X(number, NAME, "meaning"). Each is what ORR_CTR_* of that name counts, of this job alone; of a copy or fill all that
  * is not said to be its own is 0. Numbers never change their meaning; new ones are added at the end.
  */
