@@ -585,6 +585,12 @@ static inline bool orr_counts_jobs(const struct orr_device *odev)
 	return odev->info.sink_bytes && (odev->info.hw_version & 0xffff) >= 10;
 }
 
+/* And where vector cores are. */
+static inline bool orr_says_pcs(const struct orr_device *odev)
+{
+	return odev->info.sink_bytes && (odev->info.hw_version & 0xffff) >= 12;
+}
+
 /* Whether cards read each other, as grants say: hardware 2.2. */
 static inline bool orr_link_reads(const struct orr_device *odev)
 {

@@ -93,9 +93,9 @@ static struct drm_driver orr_drm_driver = {
 	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE, FABRIC_*; 7: ORR_FEATURE_PEER_READS;
 	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE; 9: MULTICAST_CREATE;
 	 * 10: ORR_MULTICAST_READ; 11: QUERY_WAY and FABRIC_EXPORT of nodes;
-	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ
+	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ; 13: PC_READ
 	 */
-	.minor = 12,
+	.minor = 13,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

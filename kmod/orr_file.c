@@ -36,6 +36,7 @@ int orr_file_open(struct drm_device *drm, struct drm_file *drm_file)
 	mutex_init(&file->dummy_lock);
 	orr_work_file_init(file);
 	orr_sample_file_init(file);
+	orr_pc_file_init(file);
 	xa_init_flags(&file->vms, XA_FLAGS_ALLOC1);
 	xa_init_flags(&file->queues, XA_FLAGS_ALLOC1);
 	drm_file->driver_priv = file;
@@ -58,6 +59,7 @@ void orr_file_close(struct drm_device *drm, struct drm_file *drm_file)
 	struct orr_vm *vm;
 
 	orr_fabric_close(file);
+	orr_pc_file_close(file);
 	orr_sample_file_close(file);
 	orr_work_file_close(file);
 	scoped_guard(mutex, &file->lock) {

@@ -48,6 +48,8 @@ struct orr_file {
 	struct orr_work work;
 	/** @sample: what it has of the samples of counters */
 	struct orr_sample sample;
+	/** @pc: what it has of where vector cores were */
+	struct orr_pc pc;
 	/** @dummy_lock: guards @dummy; taken under mmap_lock */
 	struct mutex dummy_lock;
 	/**

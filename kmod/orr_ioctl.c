@@ -86,7 +86,8 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 			    (orr_has_snapshots(odev) ? ORR_FEATURE_SNAPSHOTS : 0) |
 			    (odev->info.sink_bytes ? ORR_FEATURE_WORK : 0) |
 			    (orr_counts_jobs(odev) ?
-				     ORR_FEATURE_WORK_COUNTERS | ORR_FEATURE_SAMPLES : 0),
+				     ORR_FEATURE_WORK_COUNTERS | ORR_FEATURE_SAMPLES : 0) |
+			    (orr_says_pcs(odev) ? ORR_FEATURE_PCS : 0),
 	};
 	memcpy(args->vector_isa, info->vector_isa, sizeof(args->vector_isa));
 	memcpy(args->sku_name, info->sku_name, sizeof(args->sku_name));
@@ -442,6 +443,7 @@ const struct drm_ioctl_desc orr_ioctls[] = {
 	DRM_IOCTL_DEF_DRV(ORR_MULTICAST_CREATE, orr_multicast_create_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_WORK_READ, orr_work_read_ioctl, 0),
 	DRM_IOCTL_DEF_DRV(ORR_SAMPLE_READ, orr_sample_read_ioctl, 0),
+	DRM_IOCTL_DEF_DRV(ORR_PC_READ, orr_pc_read_ioctl, 0),
 };
 
 const int orr_ioctl_count = ARRAY_SIZE(orr_ioctls);

@@ -48,6 +48,7 @@ int orr_barrier_create_ioctl(struct drm_device *drm, void *data, struct drm_file
 
 /* orr_work.c */
 int orr_work_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
+int orr_pc_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 int orr_sample_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file);
 
 /* orr_fabric.c */

@@ -72,6 +72,7 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 	kref_init(&vm->ref);
 	mutex_init(&vm->lock);
 	vm->odev = odev;
+	vm->file = file;
 	/* Whoever the file is passed on to: who opened it pays. */
 	vm->tenant = (struct orr_tenant){ .uid = file->uid, .pid = file->pid };
 	vm->mappings = RB_ROOT_CACHED;
@@ -102,6 +103,7 @@ struct orr_vm *orr_vm_create(struct orr_device *odev, const struct orr_file *fil
 	ret = orr_mbox_command_patient(odev, ORR_MBOX_ONCE_BEGUN, ORR_MBOX_CONTEXT_CREATE, request,
 				       orr_fw_has_tenants(odev) ? 5 : 4, NULL);
 	if (!ret) {
+		vm->work_from = orr_work_now(odev);
 		orr_queue_name_make(name, "", task_tgid_nr(current));
 		orr_name_send(odev, ORR_NAME_CONTEXT, vm->context, name);
 	}

@@ -24,6 +24,10 @@ struct orr_vm {
 	struct orr_device *odev;
 	/** @context: its number, which is its ASID */
 	u32 context;
+	/** @file: whose it is: a file outlives what it shows of it; not to be followed, but compared */
+	const struct orr_file *file;
+	/** @work_from: what the trace sink had before is not about it */
+	u64 work_from;
 	/** @tenant: on whose account it is; constant */
 	struct orr_tenant tenant;
 	/** @lock: guards what follows */

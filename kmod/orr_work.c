@@ -308,8 +308,15 @@ static void orr_work_fill(const struct orr_sink *sink, u64 position,
 	counters->known = GENMASK_ULL(ORR_JOB_COUNTERS - 1, 0);
 }
 
-/* Whether the queue of this number is the file's, and was when the word at @position was written. */
-static bool orr_work_owns(struct orr_file *file, u32 number, u64 position)
+/**
+ * orr_work_owns - whether a queue is a file's, and was when a word of the sink was written
+ * @file: the file
+ * @number: the queue's
+ * @position: of the word
+ *
+ * Return: whether.
+ */
+bool orr_work_owns(struct orr_file *file, u32 number, u64 position)
 {
 	struct orr_device *odev = file->odev;
 	struct orr_queue *queue;
@@ -483,6 +490,18 @@ int orr_work_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm
 	} while (room && out & ORR_WORK_MORE);
 	args->flags = out;
 	return 0;
+}
+
+/**
+ * orr_work_now - how much the card has said so far
+ * @odev: the card; inside orr_enter()
+ *
+ * Return: as orr_sink_head(); 0: nothing was asked of it yet.
+ */
+u64 orr_work_now(struct orr_device *odev)
+{
+	guard(mutex)(&odev->sink.lock);
+	return odev->sink.memory ? orr_sink_head(&odev->sink) : 0;
 }
 
 /**

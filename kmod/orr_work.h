@@ -21,6 +21,8 @@ struct orr_sink {
 	unsigned int users;
 	/** @sampler: of these, the one who wants samples of counters, or NULL */
 	struct orr_file *sampler;
+	/** @pc_sampler: of these, the one who wants to know where cores are, or NULL */
+	struct orr_file *pc_sampler;
 	/** @counting: of these, who want to know what jobs did */
 	unsigned int counting;
 	/** @commands: written since the card's reset */
@@ -83,12 +85,29 @@ struct orr_sample {
 	u64 set[2];
 };
 
+/**
+ * struct orr_pc - what a file has of where vector cores were
+ */
+struct orr_pc {
+	/** @lock: guards what follows; before &orr_sink.lock */
+	struct mutex lock;
+	/** @wanted: it is a user of the sink, and its &orr_sink.pc_sampler */
+	bool wanted;
+	/** @next: as &orr_work.next */
+	u64 next;
+};
+
 int orr_sink_get(struct orr_device *odev);
 void orr_sink_put(struct orr_device *odev);
 u64 orr_sink_head(const struct orr_sink *sink);
 void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words, u32 count);
 bool orr_sink_overwritten(const struct orr_sink *sink, u64 position);
 
+u64 orr_work_now(struct orr_device *odev);
+bool orr_work_owns(struct orr_file *file, u32 number, u64 position);
+
+void orr_pc_file_init(struct orr_file *file);
+void orr_pc_file_close(struct orr_file *file);
 void orr_sample_file_init(struct orr_file *file);
 void orr_sample_file_close(struct orr_file *file);
 void orr_work_file_init(struct orr_file *file);

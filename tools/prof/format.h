@@ -12,7 +12,7 @@ namespace orrery::prof {
 
 inline constexpr char kMagic[8] = {'O', 'R', 'R', 'P', 'R', 'O', 'F', '\n'};
 inline constexpr std::uint32_t kFormatMajor = 1;  // a reader of another one cannot read it
-inline constexpr std::uint32_t kFormatMinor = 1;  // new types of records
+inline constexpr std::uint32_t kFormatMinor = 2;  // new types of records
 
 struct FileHead {
     char magic[8];
@@ -222,21 +222,24 @@ struct PcSampleRecord {
     std::uint64_t time_ps;
     std::uint64_t stream;
     std::uint64_t index;
-    std::uint64_t offset;    // of the instruction, from the load address of the kernel's module
-    std::uint64_t group;     // work-group, linear number
-    std::uint32_t function;  // a Text: in which function; 0: not known
-    std::uint32_t source;    // a Text, "gemm.cc:42"; 0: not known
-    std::uint32_t stall;     // a PcStall
-    std::uint32_t reserved;
+    std::uint64_t offset;     // of the instruction, from the load address of the kernel's module
+    std::uint64_t group;      // work-group, linear number
+    std::uint32_t function;   // a Text: in which function; 0: not known
+    std::uint32_t source;     // a Text, "gemm.cc:42"; 0: not known
+    std::uint32_t stall;      // a PcStall
+    std::uint32_t more;       // moments behind the first at which it was there too (1.2)
+    std::uint64_t period_ps;  // from one to the next (1.2)
 };
-static_assert(sizeof(PcSampleRecord) == 72);
+static_assert(sizeof(PcSampleRecord) == 80);
 enum class PcStall : std::uint32_t {
     kComputing = 0,
     kLatency = 1,    // waits for answers to scalar loads and atomics
     kBandwidth = 2,  // waits for memory behind what was computed
     kLink = 3,       // waits for other cards' memory
     kLaunch = 4,     // starts a work-item
+    kBarrier = 5,    // comes to a barrier (1.2)
 };
+inline constexpr std::size_t kPcStalls = 6;
 
 // A card that the process used. head.text: the name of its SKU.
 struct CardRecord {
@@ -309,5 +312,6 @@ inline constexpr const char* kLimitVariable = "ORRERY_PROF_LIMIT";
 // What else it is to record, if it is set.
 inline constexpr const char* kCountersVariable = "ORRERY_PROF_COUNTERS";
 inline constexpr const char* kSamplesVariable = "ORRERY_PROF_SAMPLES";  // a period in nanoseconds
+inline constexpr const char* kPcVariable = "ORRERY_PROF_PC";            // likewise
 
 }  // namespace orrery::prof

@@ -31,8 +31,12 @@ using namespace orrery;
 using namespace orrery::prof;
 
 constexpr const char* kHelp =
-    "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
-    "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] -- COMMAND [ARGUMENT...]\n"
+    "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]
+"
+    "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]
+"
+    "                          -- COMMAND [ARGUMENT...]
+"
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof explain FILE [--json]\n"
@@ -53,6 +57,7 @@ constexpr const char* kHelp =
     "  --top N      rows of each table (10)\n"
     "  --json       for programs\n"
     "  --samples US the counters of each card that is used, each so many microseconds of its model time\n"
+    "  --pc US      where each vector core is in its kernel, so often (0.1 us or more) in model time\n"
     "  --sqlite     a database; docs/profile-format.md has its tables\n"
     "  --csv        the same tables as files\n"
     "  --source FOLDER  where sources of kernels lie: the page has those that samples of cores name\n"
@@ -73,6 +78,14 @@ int problem(std::string_view what, int status = 1) {
 }
 
 using Words = std::vector<std::string>;
+
+// Of microseconds, with a fraction or without; 0: they are none, or more than a second.
+std::uint64_t nanoseconds(std::string_view text) {
+    double us = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
+    if (error != std::errc() || end != text.data() + text.size() || !(us > 0 && us <= 1e6)) return 0;
+    return static_cast<std::uint64_t>(us * 1000 + 0.5);
+}
 
 // From 1 to `most`, in decimal; 0: it is no such number.
 std::uint64_t whole(std::string_view text, std::uint64_t most) {
@@ -122,6 +135,10 @@ int run_record(const Words& words) {
             const std::uint64_t us = whole(words[++i], 4'000'000);
             if (us == 0) return mistake(fmt::format("--samples {}: give 1 to 4000000 us", words[i]));
             recording.sample_ns = us * 1'000;
+        } else if (words[i] == "--pc" && more) {
+            recording.pc_ns = nanoseconds(words[++i]);
+            if (recording.pc_ns < 100)
+                return mistake(fmt::format("--pc {}: give 0.1 to 1000000 us", words[i]));
         } else {
             return mistake(fmt::format("record does not know {}", words[i]));
         }

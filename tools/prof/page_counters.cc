@@ -1,16 +1,14 @@
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "tools/prof/counter_fields.h"
 #include "tools/prof/page_data.h"
+#include "tools/prof/pc_lines.h"
 
 namespace orrery::prof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kStalls = 5;  // of PcStall
 
 PageColumn& column(PageColumns& columns, std::string name) {
     return columns.emplace_back(std::move(name), PageColumn{}).second;
@@ -76,7 +74,7 @@ void add_memory(const Model& model, Json& memory, PageColumns& columns) {
 Json places(const Model& model, PageTexts& texts) {
     // Kernel, function, line, and the offset where no line is known.
     using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>;
-    std::map<Place, std::array<std::uint64_t, kStalls>> counts;
+    std::map<Place, PcCounts> counts;
     for (const Activity& activity : model.processes) {
         const Process& process = *activity.process;
         for (const PcSampleRecord& sample : process.pc_samples) {
@@ -84,7 +82,7 @@ Json places(const Model& model, PageTexts& texts) {
                 counts[{texts.number(process, sample.head.text), texts.number(process, sample.function),
                         texts.number(process, sample.source),
                         sample.source == 0 ? std::min(sample.offset, PageColumn::kMost) : 0}];
-            ++stalls[sample.stall < kStalls ? sample.stall : 0];
+            stalls.at(sample.stall < kPcStalls ? sample.stall : 0) += count_of(sample);
         }
     }
     Json all = Json::array();

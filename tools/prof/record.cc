@@ -135,10 +135,14 @@ void prepend_variable(const char* name, const std::string& value) {
         ::setenv(kCountersVariable, "1", 1);
     else
         ::unsetenv(kCountersVariable);
-    if (recording.sample_ns != 0)
-        ::setenv(kSamplesVariable, std::to_string(recording.sample_ns).c_str(), 1);
-    else
-        ::unsetenv(kSamplesVariable);
+    const auto set_period = [](const char* name, std::uint64_t ns) {
+        if (ns != 0)
+            ::setenv(name, std::to_string(ns).c_str(), 1);
+        else
+            ::unsetenv(name);
+    };
+    set_period(kSamplesVariable, recording.sample_ns);
+    set_period(kPcVariable, recording.pc_ns);
     std::vector<char*> words;
     for (const std::string& word : recording.command)
         words.push_back(const_cast<char*>(word.c_str()));

@@ -37,6 +37,8 @@ class Recorder {
         limit_ = limit == nullptr ? 0 : std::strtoull(limit, nullptr, 10);
         const char* const period = std::getenv(kSamplesVariable);
         sample_ns_ = period == nullptr ? 0 : std::strtoull(period, nullptr, 10);
+        const char* const pc_period = std::getenv(kPcVariable);
+        pc_ns_ = pc_period == nullptr ? 0 : std::strtoull(pc_period, nullptr, 10);
         const std::lock_guard lock(mutex_);
         return part_.open(folder_, limit_);
     }
@@ -52,9 +54,11 @@ class Recorder {
         } else if (record.kind == orrProfLeave) {
             add_call(record);
             add_what_it_did(record);
-            if (sample_ns_ != 0 && begins_with_a_card(record.name)) sample_card();
+            if ((sample_ns_ != 0 || pc_ns_ != 0) && begins_with_a_card(record.name)) sample_card();
         } else if (record.kind == orrProfSampled) {
             add_sample(*static_cast<const orrProfSample*>(record.params));
+        } else if (record.kind == orrProfPcSampled) {
+            add_pc_sample(record, *static_cast<const orrProfPcSample*>(record.params));
         } else if (record.kind == orrProfWorkDone) {
             const auto& work = *static_cast<const orrProfWork*>(record.params);
             add_card(work.device);
@@ -321,8 +325,38 @@ class Recorder {
             const std::lock_guard lock(mutex_);
             if (!sampled_.insert(device).second) return;
         }
-        if (orrProfStartSamples(device, sample_ns_, nullptr, 0) == orrSuccess) return;
-        std::fprintf(stderr, "orrery-prof: no samples of device %d: %s\n", device, orrGetLastErrorText());
+        if (sample_ns_ != 0 && orrProfStartSamples(device, sample_ns_, nullptr, 0) != orrSuccess)
+            std::fprintf(stderr, "orrery-prof: no samples of device %d: %s\n", device, orrGetLastErrorText());
+        if (pc_ns_ != 0 && orrProfStartPcSampling(device, pc_ns_) != orrSuccess)
+            std::fprintf(stderr, "orrery-prof: no samples of device %d's vector cores: %s\n", device,
+                         orrGetLastErrorText());
+    }
+    void add_pc_sample(const orrProfRecord& record, const orrProfPcSample& told) {
+        const auto lock = ready();
+        if (told.lost != 0) add_lost(static_cast<std::uint32_t>(told.device), Type::kPcSample, told.lost);
+        if (told.count == 0) return;
+        PcSampleRecord sample{};
+        sample.head.text = number_of(record.name);
+        sample.device = static_cast<std::uint32_t>(told.device);
+        sample.core = told.core;
+        sample.time_ps = told.time_ps;
+        sample.stream = told.stream;
+        sample.index = told.index;
+        sample.offset = told.offset;
+        sample.group = told.group;
+        sample.function = number_of(told.function);
+        sample.source = number_of(told.source);
+        sample.stall = told.stall;
+        sample.more = static_cast<std::uint32_t>(told.count - 1);
+        sample.period_ps = told.period_ns * 1'000;
+        add(Type::kPcSample, sample);
+    }
+    void add_lost(std::uint32_t device, Type type, std::uint64_t count) {
+        SamplesLostRecord lost{};
+        lost.device = device;
+        lost.type = static_cast<std::uint32_t>(type);
+        lost.count = count;
+        add(Type::kSamplesLost, lost);
     }
     void add_sample(const orrProfSample& told) {
         SampleRecord sample{};
@@ -338,13 +372,7 @@ class Recorder {
             sample_sets_[told.device].assign(counters.begin(), counters.end());
             add_sample_set(told, known);
         }
-        if (told.lost != 0) {
-            SamplesLostRecord lost{};
-            lost.device = sample.device;
-            lost.type = static_cast<std::uint32_t>(Type::kSample);
-            lost.count = told.lost;
-            add(Type::kSamplesLost, lost);
-        }
+        if (told.lost != 0) add_lost(sample.device, Type::kSample, told.lost);
         add_with(Type::kSample, sample, told.values, told.count * sizeof *told.values);
     }
     // The catalogue that its counters are of.
@@ -420,7 +448,7 @@ class Recorder {
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
     };
     std::string folder_;
-    std::uint64_t limit_ = 0, sample_ns_ = 0;
+    std::uint64_t limit_ = 0, sample_ns_ = 0, pc_ns_ = 0;
     std::set<int> sampled_;                                 // cards of which samples were asked for
     std::map<int, std::vector<orrCounter_t>> sample_sets_;  // that the part says theirs have
     bool reopen_ = false;
@@ -449,6 +477,7 @@ orrError_t start() {
     options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork;
     if (std::getenv(kCountersVariable) != nullptr) options.want |= orrProfWantCounters;
     if (std::getenv(kSamplesVariable) != nullptr) options.want |= orrProfWantSamples;
+    if (std::getenv(kPcVariable) != nullptr) options.want |= orrProfWantPcs;
     orrProfSubscription_t subscription = nullptr;
     return orrProfSubscribe(
         &subscription, [](void*, const orrProfRecord* record) { recorder().told(*record); }, nullptr,

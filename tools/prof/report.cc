@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tools/prof/analysis.h"
+#include "tools/prof/pc_lines.h"
 #include "tools/prof/show.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
@@ -62,7 +63,7 @@ class DeviceText {
     std::string text() const {
         return fmt::format("\n  {}, {} of model time from its first work to its last\n",
                            card_title(device_, activity_), text::duration(sums_.span_ps)) +
-               engines() + memory() + kernels() + copies() + gaps() + waits() + links();
+               engines() + memory() + kernels() + lines() + copies() + gaps() + waits() + links();
     }
 
   private:
@@ -198,6 +199,26 @@ class DeviceText {
                        text::duration(one.totals.mean_ps()), text::duration(one.totals.longest_ps)});
         }
         return block(table, sums_.waits.size());
+    }
+    std::string lines() const {
+        const std::vector<PcLine> all = pc_lines(activity_, device_.number);
+        std::uint64_t samples = 0;
+        for (const PcLine& line : all)
+            samples += line.total;
+        text::Table table({{"lines of kernels"},
+                           {"kernel"},
+                           {"samples", Align::kRight},
+                           {"of all", Align::kRight},
+                           {"at what"}});
+        for (const PcLine& line : first(all)) {
+            // Without its folders.
+            const std::string_view source = line.source.substr(line.source.rfind('/') + 1);
+            table.row({source.empty() ? fmt::format("offset {:#x}", line.offset) : plain(source),
+                       plain(line.kernel), text::grouped(line.total),
+                       of_share(static_cast<double>(line.total) / static_cast<double>(samples)),
+                       stalls_text(line)});
+        }
+        return block(table, all.size());
     }
     std::string links() const {
         text::Table table({{"links"}, {"to"}, {"GB/s", Align::kRight}, {"latency", Align::kRight}, {""}});
@@ -366,6 +387,15 @@ Json json_of(const DeviceSums& sums, const Activity& activity, std::size_t top) 
         Json row = {{"from", one.from}};
         row.update(json_of(one.totals));
         waits.push_back(std::move(row));
+    }
+    Json& lines = json["lines"] = Json::array();
+    for (const PcLine& line : pc_lines(activity, device.number)) {
+        Json row = {{"kernel", line.kernel}, {"function", line.function}, {"source", line.source}};
+        if (line.source.empty()) row["offset"] = line.offset;
+        row["samples"] = line.total;
+        for (std::uint32_t i = 0; i < kPcStalls; ++i)
+            row["by"][name_of_stall(i)] = line.counts.at(i);
+        lines.push_back(std::move(row));
     }
     Json& links = json["links"] = Json::array();
     for (const LinkRecord* link : device.links) {

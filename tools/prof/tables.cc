@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/prof/counter_fields.h"
+#include "tools/prof/pc_lines.h"
 
 namespace orrery::prof {
 namespace {
@@ -45,7 +46,8 @@ constexpr Column kSamples[] = {{"process"},       {"device"}, {"time_ps"},
                                {"counter", true}, {"value"},  {"unit", true}};
 constexpr Column kPcSamples[] = {{"process"},    {"device"},         {"core"},         {"time_ps"},
                                  {"stream"},     {"packet"},         {"kernel", true}, {"offset"},
-                                 {"work_group"}, {"function", true}, {"source", true}, {"stall", true}};
+                                 {"work_group"}, {"function", true}, {"source", true}, {"stall", true},
+                                 {"count"},      {"period_ps"}};
 constexpr Column kMemory[] = {{"process"},     {"device"},  {"ns"},    {"thread"},
                               {"correlation"}, {"address"}, {"bytes"}, {"in_use"}};
 constexpr Column kLost[] = {{"process"}, {"device"}, {"what", true}, {"at_least"}};
@@ -64,10 +66,6 @@ const char* name_of(From from) {
     static constexpr const char* kNames[] = {"unknown", "stream", "host", "outside"};
     const auto number = static_cast<std::size_t>(from);
     return number < std::size(kNames) ? kNames[number] : "unknown";
-}
-const char* name_of_stall(std::uint32_t stall) {
-    static constexpr const char* kNames[] = {"computing", "latency", "bandwidth", "link", "launch"};
-    return stall < std::size(kNames) ? kNames[stall] : "unknown";
 }
 
 // Rows of the profile, numbered over all processes where they have a number.
@@ -170,7 +168,8 @@ class Writer {
             for (const PcSampleRecord& sample : each.process->pc_samples) {
                 row({process, n(sample.device), n(sample.core), sample.time_ps, sample.stream, sample.index,
                      each.text(sample.head.text), sample.offset, sample.group, each.text(sample.function),
-                     each.text(sample.source), name_of_stall(sample.stall)});
+                     each.text(sample.source), name_of_stall(sample.stall), count_of(sample),
+                     sample.period_ps});
             }
         });
         table("lost", kLost, [&](const Activity& each, std::uint64_t process) {

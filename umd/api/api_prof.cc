@@ -18,7 +18,7 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
         ORR_TRY(wanted, read_optional(options, "orrProfOptions"));
         ORR_TRY(known, check_flags(wanted->want,
                                    orrProfWantCalls | orrProfWantRanges | orrProfWantWork |
-                                       orrProfWantCounters | orrProfWantSamples,
+                                       orrProfWantCounters | orrProfWantSamples | orrProfWantPcs,
                                    "orrProfSubscribe"));
         ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
         *subscription = *made;
@@ -71,6 +71,22 @@ orrError_t orrProfStopSamples(int device) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(context, runtime.context(device));
         return (*context)->sample_log().stop();
+    });
+}
+
+orrError_t orrProfStartPcSampling(int device, uint64_t period_ns) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (period_ns < 100 || period_ns > 0xffff'ffff)
+            return fail(orrErrorInvalidValue, "a period of {} ns: give 100 to 4294967295", period_ns);
+        ORR_TRY(context, runtime.context(device));
+        return (*context)->pc_log().start(static_cast<std::uint32_t>(period_ns));
+    });
+}
+
+orrError_t orrProfStopPcSampling(int device) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(context, runtime.context(device));
+        return (*context)->pc_log().stop();
     });
 }
 

@@ -23,8 +23,8 @@ std::uint64_t host_time_ns() noexcept {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-constexpr std::uint64_t kAll =
-    orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantCounters | orrProfWantSamples;
+constexpr std::uint64_t kAll = orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantCounters |
+                               orrProfWantSamples | orrProfWantPcs;
 
 }  // namespace
 

@@ -70,6 +70,7 @@ void Context::shutdown() {
     // Retired event slots hold streams, and streams hold relay slots of other cards.
     event_slots_.drop_retired();
     sample_log_.end();
+    pc_log_.end();
     work_log_.end();
     for (auto& stream : fleet_.streams(this))
         stream->close();
@@ -248,10 +249,23 @@ std::string Context::describe_semaphore(std::uint64_t va) const {
     return fmt::format("the semaphore at {:#x}", va);
 }
 
-void Context::add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes,
-                       LineTables lines) {
+void Context::add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes, LineTables lines,
+                       std::vector<CodeFunction> functions) {
     const std::lock_guard lock(mutex_);
-    code_[start] = {std::move(name), std::move(bytes), std::move(lines)};
+    code_[start] = {std::move(name), std::move(bytes), std::move(lines), std::move(functions)};
+}
+
+std::optional<Context::CodePlace> Context::place_in_code(std::uint64_t pc) const {
+    const std::lock_guard lock(mutex_);
+    const auto after = code_.upper_bound(pc);
+    if (after == code_.begin()) return std::nullopt;
+    const auto& [start, code] = *std::prev(after);
+    CodePlace place{.offset = pc - start, .function = {}, .source = {}};
+    if (place.offset >= code.bytes.size()) return std::nullopt;
+    place.source = code.lines.find(place.offset);
+    for (const CodeFunction& each : code.functions)
+        if (place.offset - each.offset < each.bytes) place.function = each.name;
+    return place;
 }
 
 void Context::remove_code(std::uint64_t start) {

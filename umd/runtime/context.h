@@ -21,6 +21,7 @@
 #include "umd/runtime/memory.h"
 #include "umd/runtime/output.h"
 #include "umd/runtime/pinned_buffer.h"
+#include "umd/runtime/pc_log.h"
 #include "umd/runtime/sample_log.h"
 #include "umd/runtime/semaphore.h"
 #include "umd/runtime/shared_semaphore.h"
@@ -99,8 +100,9 @@ class Context {
     SemaphorePool& semaphores() { return semaphores_; }    // in card memory
     SemaphorePool& event_slots() { return event_slots_; }  // in pinned memory
 
-    WorkLog& work_log() { return work_log_; }  // for profilers, as the next
+    WorkLog& work_log() { return work_log_; }  // for profilers, as the next two
     SampleLog& sample_log() { return sample_log_; }
+    PcLog& pc_log() { return pc_log_; }
 
     SharedSemaphores& shared_semaphores() { return shared_semaphores_; }  // in card memory, other processes'
 
@@ -119,11 +121,22 @@ class Context {
     // "semaphore 'x'", "an event", "the semaphore at 0x12".
     std::string describe_semaphore(std::uint64_t va) const;
     // What was loaded for a module, for error texts and for what kernels print.
-    void add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes, LineTables lines);
+    struct CodeFunction {
+        std::uint64_t offset = 0, bytes = 0;
+        std::string name;
+    };
+    void add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes, LineTables lines,
+                  std::vector<CodeFunction> functions);
     void remove_code(std::uint64_t start);
     // " (hist.cc:17, offset 0x12 of module hist.elf)", or nothing; the line only of a module with line
     // tables.
     std::string describe_code(std::uint64_t pc) const;
+    // What is known of the instruction there; empty texts: not known. Nothing: no module has it.
+    struct CodePlace {
+        std::uint64_t offset = 0;  // from where the module is loaded
+        std::string function, source;
+    };
+    std::optional<CodePlace> place_in_code(std::uint64_t pc) const;
     // "hist.cc:17", of a function of so many bytes there; empty: not known.
     std::string line_of_function(std::uint64_t entry, std::uint64_t bytes) const;
     // What a module had at an address when it was loaded: a word, and a text that ends there. Nothing: no
@@ -149,6 +162,7 @@ class Context {
         std::string name;
         std::vector<std::byte> bytes;
         LineTables lines;
+        std::vector<CodeFunction> functions;
     };
     // What runs now, for what kernels print.
     Output::Ended work() const;
@@ -175,6 +189,7 @@ class Context {
     SharedSemaphores shared_semaphores_;
     WorkLog work_log_{*this};
     SampleLog sample_log_{*this};
+    PcLog pc_log_{*this};
     mutable std::mutex mutex_;
     std::shared_ptr<Stream> null_stream_;
     std::array<std::shared_ptr<Stream>, 2> signal_streams_;     // [1]: elsewhere

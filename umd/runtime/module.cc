@@ -43,13 +43,16 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, const ElfImage& i
         ORR_TRY(bound, context.winsys().bind(*(*block)->bo, segment.start, (*block)->va + segment.start,
                                              segment.size, segment.bind));
     }
+    std::vector<Context::CodeFunction> functions;
     for (const auto& [function, offset] : image.functions()) {
         module->functions_[function] = {offset, item_stack_pages(image, function),
                                         image.code_bytes(function)};
+        functions.push_back({offset, image.code_bytes(function), function});
     }
     module->variables_ = image.variables();
     module->needs_ = image.needs();
-    context.add_code((*block)->va, module->name_, std::move(bytes), image.lines());
+    context.add_code((*block)->va, module->name_, std::move(bytes), image.lines(),
+                     std::move(functions));
     return module;
 }
 

@@ -252,8 +252,14 @@ Status WorkLog::tell_all() {
             streams.push_back({stream, late ? 0 : stream->executed(), stream->label()});
         }
     };
+    bool looked = false;
     const auto find = [&](std::uint32_t queue) {
-        return std::ranges::find_if(streams, [&](const Known& one) { return one.stream->number() == queue; });
+        const auto is_it = [&](const Known& one) { return one.stream->number() == queue; };
+        const auto known = std::ranges::find_if(streams, is_it);
+        if (known != streams.end() || std::exchange(looked, true)) return known;
+        // It was made meanwhile.
+        look(true);
+        return std::ranges::find_if(streams, is_it);
     };
     look(false);
     std::array<drm_orr_work_record, kBatch> records;
@@ -262,15 +268,10 @@ Status WorkLog::tell_all() {
     do {
         ORR_TRY(got, context_.winsys().read_work(records, did));
         read = *got;
-        bool looked = false;
+        looked = false;
         for (std::size_t i = 0; i < read.count; ++i) {
             const drm_orr_work_record& record = records.at(i);
-            auto known = find(record.queue);
-            if (known == streams.end() && !std::exchange(looked, true)) {
-                // It was made meanwhile.
-                look(true);
-                known = find(record.queue);
-            }
+            const auto known = find(record.queue);
             orrProfWork work = ORR_INIT(orrProfWork);
             orrProfRecord told = ORR_INIT(orrProfRecord);
             std::uint64_t semaphore = 0;
@@ -291,9 +292,14 @@ Status WorkLog::tell_all() {
         }
         if (read.lost) tell_lost();
     } while (read.more);
+    looked = false;
+    Status sampled = context_.pc_log().tell_all([&](std::uint32_t queue) -> Stream* {
+        const auto known = find(queue);
+        return known == streams.end() ? nullptr : known->stream.get();
+    });
     for (const Known& known : streams)
         known.stream->trail().drop(known.executed);
-    return {};
+    return sampled;
 }
 
 void WorkLog::tell_lost() {

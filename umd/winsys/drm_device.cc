@@ -489,6 +489,37 @@ class DrmDevice final : public Device {
                           .more = (read.flags & ORR_WORK_MORE) != 0};
     }
 
+    Status want_pcs(std::uint32_t period_ns) override {
+        drm_orr_pc_read read{};
+        read.flags = period_ns == 0 ? ORR_WORK_STOP : ORR_WORK_START;
+        read.period_ns = period_ns;
+        switch (const int number = file_->ioctl(DRM_IOCTL_ORR_PC_READ, &read)) {
+            case 0:
+                return {};
+            case EOPNOTSUPP:
+            case ENOTTY:
+                return Device::want_pcs(period_ns);
+            case EBUSY:
+                return fail(
+                    orrErrorSystem,
+                    "another process has the samples of {}'s vector cores, or a debugger holds a card",
+                    info().node);
+            default:
+                return fail_errno(number, file_->what("asking where its vector cores are"));
+        }
+    }
+
+    Result<PcRead> read_pcs(std::span<drm_orr_pc_record> records) override {
+        drm_orr_pc_read read{};
+        read.records = reinterpret_cast<std::uintptr_t>(records.data());
+        read.count = static_cast<std::uint32_t>(records.size());
+        if (const int number = file_->ioctl(DRM_IOCTL_ORR_PC_READ, &read); number != 0)
+            return fail_errno(number, file_->what("reading where its vector cores were"));
+        return PcRead{.count = std::min<std::size_t>(read.count, records.size()),
+                      .lost = (read.flags & ORR_WORK_LOST) != 0,
+                      .more = (read.flags & ORR_WORK_MORE) != 0};
+    }
+
     Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
                                                std::uint64_t size, bool read) override {
         if (read) {

@@ -163,6 +163,9 @@ struct WorkRead {
     bool more = false;
 };
 
+// What there was to read (DRM_IOCTL_ORR_PC_READ).
+using PcRead = WorkRead;
+
 // What there was to read (DRM_IOCTL_ORR_SAMPLE_READ).
 struct SampleRead {
     std::size_t words = 0;  // of whole samples
@@ -229,6 +232,10 @@ class Device {
     virtual Status want_samples(std::uint32_t period_ns, const std::array<std::uint64_t, 2>& set);
     // The next ones, as drm_orr_sample_read has them.
     virtual Result<SampleRead> read_samples(std::span<std::uint64_t> words);
+    // Where vector cores are is wanted at this period; 0: no more. Here: not supported, as with drivers before
+    // 1.13.
+    virtual Status want_pcs(std::uint32_t period_ns);
+    virtual Result<PcRead> read_pcs(std::span<drm_orr_pc_record> records);
 };
 
 // Why a card did not get the memory behind a handle of another machine. node: of the card that asked.

@@ -132,6 +132,38 @@ TEST(Stat, HasTheWorkOfEachDevice) {
     EXPECT_THAT(text, HasSubstr("12 samples of device 0 were lost"));
 }
 
+// Samples of vector cores by line, with what they were at; those of no known line by offset.
+TEST(Report, HasTheHottestLines) {
+    MadePart part;
+    const auto kernel = part.text("gemm"), line = part.text("gemm.cc:42"), other = part.text("gemm.cc:43");
+    part.orrery_1(0);
+    part.work(kernel, 9, 1'000, 90'000);
+    const auto add = [&](std::uint32_t source, PcStall stall, std::uint32_t moments, std::uint64_t offset) {
+        PcSampleRecord pc{};
+        pc.head = {static_cast<std::uint16_t>(Type::kPcSample), sizeof pc, kernel};
+        pc.stream = 9;
+        pc.source = source;
+        pc.offset = offset;
+        pc.stall = static_cast<std::uint32_t>(stall);
+        pc.more = moments - 1;
+        part.add(pc);
+    };
+    add(line, PcStall::kLatency, 6, 0x40);
+    add(line, PcStall::kComputing, 2, 0x44);
+    add(other, PcStall::kBarrier, 1, 0x50);
+    add(0, PcStall::kBandwidth, 1, 0x60);
+    const Model model = made_model(part.bytes());
+    const std::string text = report_text(model, 10);
+    EXPECT_THAT(text, testing::ContainsRegex("gemm.cc:42 +gemm +8 +80.0 % +latency 75 %, computing 25 %"));
+    EXPECT_THAT(text, testing::ContainsRegex("gemm.cc:43 +gemm +1 +10.0 % +barrier 100 %"));
+    EXPECT_THAT(text, testing::ContainsRegex("offset 0x60 +gemm +1 +10.0 % +bandwidth 100 %"));
+    const json lines = json::parse(report_json(model, 10))["processes"][0]["devices"][0]["lines"];
+    ASSERT_EQ(lines.size(), 3u);
+    EXPECT_EQ(lines[0]["source"], "gemm.cc:42");
+    EXPECT_EQ(lines[0]["samples"], 8);
+    EXPECT_EQ(lines[0]["by"]["latency"], 6);
+}
+
 // Which files go into a page says the profile, which may be anybody's.
 TEST(Page, TakesSourcesOnly) {
     MadePart part;

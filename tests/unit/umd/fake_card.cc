@@ -239,6 +239,19 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
     record.used_ps = model_ps_ - begin_ps;
     record.status = queue.state.error == 0 ? ORR_DONE_OK : ORR_DONE_FAULT;
     work_records.emplace_back(record, counters_wanted);
+    if (pc_ns == 0) return;
+    for (drm_orr_pc_record& at : pcs_of_next) {
+        at.start_ps = record.start_ps;
+        pc_records.push_back(at);
+    }
+    pcs_of_next.clear();
+    drm_orr_pc_record ended{};
+    ended.time_ps = record.end_ps;
+    ended.start_ps = record.start_ps;
+    ended.group = record.index;
+    ended.queue = record.queue;
+    ended.kind = ORR_PC_JOB;
+    pc_records.push_back(ended);
 }
 
 void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail,

@@ -395,6 +395,23 @@ class FakeDevice final : public Device {
         read.more = !card_.sample_words.empty();
         return read;
     }
+    Status want_pcs(std::uint32_t period_ns) override {
+        const std::lock_guard lock(card_.mutex());
+        if (!card_.says_pcs) return Device::want_pcs(period_ns);
+        card_.pc_ns = period_ns;
+        return {};
+    }
+    // Two at a time.
+    Result<PcRead> read_pcs(std::span<drm_orr_pc_record> records) override {
+        const std::lock_guard lock(card_.mutex());
+        PcRead read{.lost = std::exchange(card_.pcs_lost, false)};
+        while (read.count < 2 && read.count < records.size() && !card_.pc_records.empty()) {
+            records[read.count++] = card_.pc_records.front();
+            card_.pc_records.pop_front();
+        }
+        read.more = !card_.pc_records.empty();
+        return read;
+    }
     Result<std::unique_ptr<HwQueue>> create_queue(std::uint64_t ring_va, std::uint32_t entries,
                                                   const QueueOptions& options) override {
         if (card_.on_make_queue) card_.on_make_queue();

@@ -180,6 +180,11 @@ class FakeCard {
     std::array<std::uint64_t, 2> sample_set{};
     std::deque<std::uint64_t> sample_words;
     bool takes_samples = true;
+    // Where vector cores are: at which period it is wanted, and what is read next.
+    std::uint32_t pc_ns = 0;
+    std::deque<drm_orr_pc_record> pc_records;
+    std::vector<drm_orr_pc_record> pcs_of_next;  // of the next job, without its start
+    bool pcs_lost = false, says_pcs = true;
     // With what it did, number n of it 1000 * index + n, or without.
     bool counters_wanted = false;
     unsigned counters_busy = 0;  // so often it cannot for now

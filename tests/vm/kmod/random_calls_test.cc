@@ -100,7 +100,7 @@ class RandomCaller {
         return all;
     }
     void step() {
-        switch (below(19)) {
+        switch (below(20)) {
             case 0: {
                 drm_orr_bo_create args{};
                 args.size = often() ? (1 + below(16)) * 4096 : noise64();
@@ -257,6 +257,19 @@ class RandomCaller {
                     args.count = static_cast<std::uint32_t>(below(values.size() + 1));
                 }
                 ask("sample_read", DRM_IOCTL_ORR_SAMPLE_READ, &args);
+                break;
+            }
+            case 18: {
+                std::array<drm_orr_pc_record, 20> records{};
+                drm_orr_pc_read args{};
+                args.flags = often() ? static_cast<std::uint32_t>(below(3)) : noise();
+                if (args.flags == ORR_WORK_START) {
+                    args.period_ns = often() ? 100 : noise();
+                } else if (often()) {
+                    args.records = reinterpret_cast<std::uintptr_t>(records.data());
+                    args.count = static_cast<std::uint32_t>(below(records.size() + 1));
+                }
+                ask("pc_read", DRM_IOCTL_ORR_PC_READ, &args);
                 break;
             }
             default: {

@@ -256,6 +256,39 @@ TEST(Samples, AreOfTheWholeCardAndForOneAtATime) {
     EXPECT_EQ(start(one.fd(), 1000, kSet, 0), 0);
 }
 
+TEST(Pcs, AreOfAFilesOwnAndForOneAtATime) {
+    Place one(0), two(0);
+    one.make_memory(4096);
+    two.make_memory(4096);
+    const auto ask = [](int fd, std::uint32_t flags, std::uint32_t period_ns) {
+        drm_orr_pc_read read{};
+        read.flags = flags;
+        read.period_ns = period_ns;
+        return call(fd, DRM_IOCTL_ORR_PC_READ, &read);
+    };
+    EXPECT_EQ(ask(one.fd(), ORR_WORK_START, 99), EINVAL);
+    EXPECT_EQ(ask(one.fd(), ORR_WORK_START | ORR_WORK_COUNTERS, 100), EINVAL);
+    EXPECT_EQ(ask(one.fd(), ORR_WORK_STOP, 100), EINVAL);
+    EXPECT_EQ(ask(one.fd(), 0, 0), EINVAL) << "nobody has started";
+    ASSERT_EQ(ask(one.fd(), ORR_WORK_START, 100), 0);
+    EXPECT_EQ(ask(two.fd(), ORR_WORK_START, 100), EBUSY);
+    ASSERT_EQ(two.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    ASSERT_EQ(one.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    // A fill has no vector cores, but an end; that of the other is its own matter.
+    std::array<drm_orr_pc_record, 8> records{};
+    drm_orr_pc_read read{};
+    read.records = reinterpret_cast<std::uintptr_t>(records.data());
+    read.count = records.size();
+    ASSERT_EQ(call(one.fd(), DRM_IOCTL_ORR_PC_READ, &read), 0);
+    ASSERT_EQ(read.count, 1u);
+    EXPECT_EQ(read.flags, 0u);
+    EXPECT_EQ(records[0].kind, ORR_PC_JOB);
+    EXPECT_EQ(records[0].group, 0u) << "the first packet of its ring";
+    EXPECT_GT(records[0].time_ps, records[0].start_ps);
+    ASSERT_EQ(ask(one.fd(), ORR_WORK_STOP, 0), 0);
+    EXPECT_EQ(ask(two.fd(), ORR_WORK_START, 100), 0);
+}
+
 TEST(Records, ThatAreReadTooLateAreSaidToBeLost) {
     Place place(0);
     place.make_memory();

@@ -46,6 +46,17 @@ grep -Eq '^  orrLaunchKernel +9 ' /tmp/stat
 grep -q vector_instructions /tmp/counted.prof
 if grep -q vector_instructions /tmp/sample.prof; then exit 1; fi
 [ "$(wc -c < /tmp/counted.prof)" -gt "$(wc -c < /tmp/sample.prof)" ]
+# And with where vector cores are: lines of its kernels, and still the same model time.
+orrery-prof record -o /tmp/pc.prof --pc 0.2 -- vector_basics --quick
+orrery-prof report /tmp/pc.prof > /tmp/report
+cat /tmp/report
+grep -Eq '^    lines of kernels +kernel +samples +of all +at what$' /tmp/report
+grep -Eq '^    kernels\.cc:[0-9]+ +(softmax|layer_norm|scan_parts|saxpy|transpose) +[0-9,]+ +[0-9.]+ % +(computing|latency|bandwidth) [0-9]+ %' /tmp/report
+orrery-prof export /tmp/pc.prof --csv /tmp/pcs
+grep -Eq '^0,0,[0-7],[0-9]+,[0-9]+,[0-9]+,saxpy,[0-9]+,[0-9]+,saxpy,[^,]*/kernels\.cc:[0-9]+,[a-z]+,[1-9][0-9]*,200000' /tmp/pcs/pc_sample.csv
+orrery-prof compare /tmp/sample.prof /tmp/pc.prof > /tmp/changes
+cat /tmp/changes
+[ "$(grep -Ec '^  (saxpy|scan_parts|transpose|softmax|layer_norm) +1 +1 .* exactly equal$' /tmp/changes)" = 5 ]
 # What is wrong with the command line of a sample is its own matter, and shows.
 status=0
 orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?

@@ -1,6 +1,6 @@
 // Where vector cores were in kernels when they were looked at, by line.
 
-const stallNames = ["computing", "latency", "memory", "links", "start of an item"];
+const stallNames = ["computing", "latency", "memory", "links", "start of an item", "barrier"];
 
 class SourceView {
   constructor(profile) {
@@ -54,7 +54,7 @@ class SourceView {
       if (!source) continue;
       const lines = byFile.get(source) || new Map();
       byFile.set(source, lines);
-      const line = lines.get(Number(match[2])) || { total: 0, counts: [0, 0, 0, 0, 0] };
+      const line = lines.get(Number(match[2])) || { total: 0, counts: stallNames.map(() => 0) };
       lines.set(Number(match[2]), line);
       line.total += place.total;
       place.counts.forEach((count, i) => { line.counts[i] += count; });

@@ -37,6 +37,7 @@ typedef enum orrProfKind {
     orrProfWorkDone = 6,   /**< a card has done something for a stream: params is an orrProfWork */
     orrProfWorkLost = 7,   /**< there was more of that card than could be told, before what comes next */
     orrProfSampled = 8,    /**< a card's counters at a moment: params is an orrProfSample */
+    orrProfPcSampled = 9,  /**< where a vector core was in a kernel: params is an orrProfPcSample */
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
@@ -45,6 +46,8 @@ typedef enum orrProfKind {
 #define orrProfWantWork 4u     /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
 #define orrProfWantCounters 8u /* beside orrProfWantWork: with what kernels, copies and fills did */
 #define orrProfWantSamples 16u /* orrProfSampled, which orrProfStartSamples asks for */
+/* beside orrProfWantWork: orrProfPcSampled, which orrProfStartPcSampling asks for */
+#define orrProfWantPcs 32u
 
 /** What a packet of a stream was. */
 typedef enum orrProfOperation {
@@ -234,6 +237,51 @@ ORR_API orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orr
                                        size_t count);
 /** Tells the last ones. If there are none it does nothing. */
 ORR_API orrError_t orrProfStopSamples(int device);
+
+/** What a vector core is at. docs/counters.md has what each means, under vector_..._ps. */
+typedef enum orrProfStall {
+    orrProfStallComputing = 0, /**< executes instructions, or waits for vector instructions before */
+    orrProfStallLatency = 1,   /**< waits for the answer to a scalar load or an atomic */
+    orrProfStallBandwidth = 2, /**< waits for memory, which this instruction has asked */
+    orrProfStallLink = 3,      /**< waits for other cards' memory */
+    orrProfStallLaunch = 4,    /**< starts a work-item */
+    orrProfStallBarrier = 5,   /**< comes to a barrier */
+} orrProfStall;
+
+/**
+ * Where a vector core was in a kernel of this process, at one or more moments in a row, a period of model time
+ * apart. The record's name is the kernel's. It is told when the kernel has ended, or a part of it that was
+ * preempted; those of a core in the order of time. Of one whose count is 0 only device and lost are set.
+ */
+typedef struct orrProfPcSample {
+    size_t size; /**< see ORR_INIT */
+    int device;
+    uint32_t core;        /**< number of the vector core */
+    uint64_t time_ps;     /**< model time of the first moment */
+    uint64_t count;       /**< of moments */
+    uint64_t period_ns;   /**< as it was asked for */
+    uint64_t lost;        /**< how many moments, at least, before this one could not be told */
+    uint64_t stream;      /**< as orrProfWork has it, and the next two */
+    uint64_t index;
+    uint64_t begin_ps;
+    uint64_t group;       /**< linear number of the work-group */
+    uint64_t offset;      /**< of the instruction in its module, from where that is loaded */
+    uint32_t stall;       /**< an orrProfStall */
+    uint32_t reserved;    /**< 0 */
+    const char* function; /**< exported, in which it is; null: not known. Lives until the callback returns */
+    const char* source;   /**< "gemm.cc:42", of modules with line tables (orrery-cc -g); else null. Likewise */
+} orrProfPcSample;
+
+/**
+ * Who wants it (orrProfWantPcs and orrProfWantWork) is told where each vector core that runs a kernel of this
+ * process is at each multiple of this period of the card's model time, 100 ns or more. Model time and results
+ * are the same with and without; the host may take longer for kernels. It replaces the period of before.
+ * orrErrorNotSupported: the card or its driver does not say; orrErrorSystem: another process has those of this
+ * card.
+ */
+ORR_API orrError_t orrProfStartPcSampling(int device, uint64_t period_ns);
+/** Tells the last ones. If there are none it does nothing. */
+ORR_API orrError_t orrProfStopPcSampling(int device);
 
 /** The same name gives the same one again. At most 1,024, each with a name of at most 255 bytes. */
 ORR_API orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name);

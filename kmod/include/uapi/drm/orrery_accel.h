@@ -52,6 +52,7 @@ extern "C" {
 #define DRM_ORR_MULTICAST_CREATE 0x18
 #define DRM_ORR_WORK_READ 0x19
 #define DRM_ORR_SAMPLE_READ 0x1a
+#define DRM_ORR_PC_READ 0x1b
 
 #define ORR_VA_START 0x10000ull
 #define ORR_VA_END 0x800000000000ull /* 2^47: above belongs to the vector cores */
@@ -115,6 +116,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_WORK_COUNTERS (1u << 11)
 /* It samples its counters (SAMPLE_READ). A driver before 1.12 does not say. */
 #define ORR_FEATURE_SAMPLES (1u << 12)
+/* It says where its vector cores are (PC_READ). A driver before 1.13 does not say. */
+#define ORR_FEATURE_PCS (1u << 13)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -589,6 +592,43 @@ struct drm_orr_sample_read {
 	__u32 pad; /* 0 */
 };
 
+/* Kinds of records of where vector cores were. */
+#define ORR_PC_AT 0u /* a core was there */
+#define ORR_PC_JOB 1u /* the job that such records are of has ended, or a part of it that was preempted */
+
+/* A job is known by its port and start_ps. */
+struct drm_orr_pc_record {
+	__u64 time_ps; /* of AT: the first multiple of the period; of JOB: when it ended */
+	__u64 start_ps; /* of the job */
+	__u64 pc; /* of AT: the instruction's virtual address; else 0 */
+	__u64 group; /* of AT: linear number of the work-group; of JOB: index of the packet in its ring */
+	__u32 count; /* of AT: of multiples of the period in a row; else 0 */
+	__u32 queue; /* of JOB: firmware_number of QUEUE_CREATE; else 0 */
+	__u16 port;
+	__u16 core; /* of AT; else 0 */
+	__u16 kind; /* ORR_PC_AT or _JOB */
+	__u16 cause; /* of AT: what it was at, ORR_PC_* of orrery/hw/trace_sink.h; else 0 */
+};
+
+/*
+ * Where the card's vector cores were in kernels of this file, at a period of model time, since the last call
+ * (1.13; hardware 2.12): a job's records, those of a core in the order of time, then its JOB. One file of a
+ * card has them at a time, and only what runs in its own address spaces. They come by the way that records of
+ * work come by (WORK_READ), and leave these less room, also those of others' kernels. Model time and results
+ * are the same with and without.
+ *
+ * With a flag: records and count 0, nothing is read; START again changes the period. -EOPNOTSUPP: the card
+ * does not say (ORR_FEATURE_PCS); -EBUSY: another file has them; -EINVAL: no START before, a period below 100
+ * ns, flags that are not known, or pad; else as WORK_READ.
+ */
+struct drm_orr_pc_read {
+	__u64 records; /* in: user pointer to struct drm_orr_pc_record[count] */
+	__u32 count; /* in: room; out: how many there are now */
+	__u32 flags; /* in: 0, ORR_WORK_START or _STOP; out: ORR_WORK_LOST, ORR_WORK_MORE */
+	__u32 period_ns; /* in, with START; else 0 */
+	__u32 pad; /* 0 */
+};
+
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
 	DRM_IOR(DRM_COMMAND_BASE + DRM_ORR_QUERY_DEVICE, struct drm_orr_query_device)
 #define DRM_IOCTL_ORR_BO_CREATE DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_BO_CREATE, struct drm_orr_bo_create)
@@ -629,6 +669,7 @@ struct drm_orr_sample_read {
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_MULTICAST_CREATE, struct drm_orr_multicast_create)
 #define DRM_IOCTL_ORR_SAMPLE_READ \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_SAMPLE_READ, struct drm_orr_sample_read)
+#define DRM_IOCTL_ORR_PC_READ DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_PC_READ, struct drm_orr_pc_read)
 #define DRM_IOCTL_ORR_WORK_READ DRM_IOWR(DRM_COMMAND_BASE + DRM_ORR_WORK_READ, struct drm_orr_work_read)
 
 #if defined(__cplusplus)

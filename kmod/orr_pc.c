@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where a card's vector cores are in a process's kernels, at a period of its model time, by its trace sink.
+ *
+ * The card has one period, so one file has them. Its records name address spaces, and each file is given what
+ * is about its own; the firmware's record of a job, which comes behind, says whose packet that was.
+ */
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/xarray.h>
+
+#include <drm/orrery_accel.h>
+
+#include <orrery/fw/trace.h>
+#include <orrery/hw/trace_sink.h>
+
+#include "orr_device.h"
+#include "orr_file.h"
+#include "orr_ioctl.h"
+#include "orr_vm.h"
+#include "orr_work.h"
+
+static_assert(sizeof(struct drm_orr_pc_record) == 48);
+static_assert(sizeof(struct drm_orr_pc_read) == 24);
+
+#define ORR_PC_BATCH 64u
+/* Words of the ring that are looked at for them, and of a record that is of interest. */
+#define ORR_PC_LOOK 16384u
+#define ORR_PC_WORDS 6u
+
+static void orr_pc_stop(struct orr_file *file)
+{
+	struct orr_device *odev = file->odev;
+	int idx;
+
+	lockdep_assert_held(&file->pc.lock);
+	if (!file->pc.wanted)
+		return;
+	file->pc.wanted = false;
+	scoped_guard(mutex, &odev->sink.lock) {
+		odev->sink.pc_sampler = NULL;
+		if (!orr_enter(odev, &idx)) {
+			orr_write32(odev, ORR_R_SINK_PC_PERIOD, 0);
+			orr_exit(odev, idx);
+		}
+	}
+	orr_sink_put(odev);
+}
+
+static int orr_pc_start(struct orr_file *file, u32 period_ns)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_pc *pc = &file->pc;
+	int idx, ret = 0;
+
+	lockdep_assert_held(&pc->lock);
+	if (!orr_says_pcs(odev))
+		return -EOPNOTSUPP;
+	if (period_ns < ORR_SINK_PC_PERIOD_MIN)
+		return -EINVAL;
+	guard(mutex)(&odev->sink.lock);
+	if (odev->sink.pc_sampler && odev->sink.pc_sampler != file)
+		return -EBUSY;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	if (!pc->wanted)
+		ret = orr_sink_get(odev);
+	if (!ret) {
+		if (!pc->wanted)
+			pc->next = orr_sink_head(&odev->sink);
+		pc->wanted = true;
+		odev->sink.pc_sampler = file;
+		orr_write32(odev, ORR_R_SINK_PC_PERIOD, period_ns);
+	}
+	orr_exit(odev, idx);
+	return ret;
+}
+
+/* Whether the address space is the file's, and was when the word at @position was written. */
+static bool orr_pc_owns(struct orr_file *file, u32 context, u64 position)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_vm *vm;
+	bool owns;
+
+	/* It goes under this lock. */
+	xa_lock(&odev->vms);
+	vm = xa_load(&odev->vms, context);
+	owns = vm && vm->file == file && position >= vm->work_from;
+	xa_unlock(&odev->vms);
+	return owns;
+}
+
+/* Return: whether it is one for the file. */
+static bool orr_pc_make(struct orr_file *file, u64 position, const u64 *words,
+			struct drm_orr_pc_record *record)
+{
+	const u64 header = words[1];
+
+	*record = (struct drm_orr_pc_record){ .time_ps = words[0] };
+	switch (ORR_TRACE_TYPE(header)) {
+	case ORR_SINK_PC:
+		record->kind = ORR_PC_AT;
+		record->port = ORR_TRACE_A(header);
+		record->core = ORR_TRACE_B(header) & 0xffff;
+		record->cause = ORR_TRACE_B(header) >> 16;
+		record->start_ps = words[2];
+		record->pc = words[3];
+		record->group = words[4];
+		record->count = words[5] >> 32;
+		return orr_pc_owns(file, (u32)words[5], position);
+	case ORR_TRACE_END_JOB:
+		record->kind = ORR_PC_JOB;
+		record->queue = ORR_TRACE_A(header);
+		record->port = ORR_TRACE_B(header) & 0xffff;
+		record->group = words[2];
+		record->start_ps = words[3];
+		record->time_ps = words[4];
+		return orr_work_owns(file, record->queue, position);
+	default:
+		return false;
+	}
+}
+
+/* The next records; inside orr_enter(). Return: how many. */
+static u32 orr_pc_gather(struct orr_file *file, struct drm_orr_pc_record *records, u32 room, u32 *flags)
+{
+	const struct orr_sink *sink = &file->odev->sink;
+	struct orr_pc *pc = &file->pc;
+	u64 end = orr_sink_head(sink), from = pc->next;
+	u32 count = 0;
+
+	lockdep_assert_held(&pc->lock);
+	while (pc->next < end && count < room && pc->next - from < ORR_PC_LOOK) {
+		u64 words[ORR_PC_WORDS], position = pc->next;
+		u32 size;
+
+		orr_sink_words(sink, position, words, ARRAY_SIZE(words));
+		/* The card may have been writing there, or nothing that makes sense. */
+		size = ORR_SINK_WORDS(words[1]);
+		if (orr_sink_overwritten(sink, position) || size > end - position) {
+			*flags |= ORR_WORK_LOST;
+			pc->next = end;
+			break;
+		}
+		pc->next += size;
+		if (size >= ORR_PC_WORDS && orr_pc_make(file, position, words, &records[count]))
+			count++;
+	}
+	if (pc->next < end)
+		*flags |= ORR_WORK_MORE;
+	return count;
+}
+
+static int orr_pc_read(struct orr_file *file, struct drm_orr_pc_record *records, u32 room, u32 *flags)
+{
+	int idx, ret;
+
+	guard(mutex)(&file->pc.lock);
+	if (!file->pc.wanted)
+		return -EINVAL;
+	ret = orr_enter(file->odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_pc_gather(file, records, room, flags);
+	orr_exit(file->odev, idx);
+	return ret;
+}
+
+/**
+ * orr_pc_read_ioctl - DRM_IOCTL_ORR_PC_READ
+ * @drm: the card
+ * @data: struct drm_orr_pc_read
+ * @drm_file: who asks
+ *
+ * Return: 0 or a negative error, see the uAPI.
+ */
+int orr_pc_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
+{
+	struct orr_file *file = to_orr_file(drm_file);
+	struct drm_orr_pc_read *args = data;
+	struct drm_orr_pc_record __user *to = u64_to_user_ptr(args->records);
+	u32 room = args->count, out = 0;
+	int ret;
+
+	if (args->pad)
+		return -EINVAL;
+	if (args->flags) {
+		if (args->count || args->records)
+			return -EINVAL;
+		guard(mutex)(&file->pc.lock);
+		if (args->flags == ORR_WORK_START)
+			return orr_pc_start(file, args->period_ns);
+		if (args->flags != ORR_WORK_STOP || args->period_ns)
+			return -EINVAL;
+		orr_pc_stop(file);
+		return 0;
+	}
+	if (args->period_ns)
+		return -EINVAL;
+	args->count = 0;
+
+	struct drm_orr_pc_record *batch __free(kfree) =
+		kmalloc_array(ORR_PC_BATCH, sizeof(*batch), GFP_KERNEL);
+
+	if (!batch)
+		return -ENOMEM;
+	do {
+		out &= ~ORR_WORK_MORE;
+		ret = orr_pc_read(file, batch, min(room, ORR_PC_BATCH), &out);
+		if (ret < 0)
+			return ret;
+		if (copy_to_user(to + args->count, batch, ret * sizeof(*batch)))
+			return -EFAULT;
+		args->count += ret;
+		room -= ret;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	} while (room && out & ORR_WORK_MORE && !(out & ORR_WORK_LOST));
+	args->flags = out;
+	return 0;
+}
+
+/**
+ * orr_pc_file_init - a file is made
+ * @file: the file
+ */
+void orr_pc_file_init(struct orr_file *file)
+{
+	mutex_init(&file->pc.lock);
+}
+
+/**
+ * orr_pc_file_close - it goes
+ * @file: the file
+ */
+void orr_pc_file_close(struct orr_file *file)
+{
+	scoped_guard(mutex, &file->pc.lock)
+		orr_pc_stop(file);
+	mutex_destroy(&file->pc.lock);
+}

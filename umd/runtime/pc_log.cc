@@ -1,0 +1,153 @@
+#include "umd/runtime/pc_log.h"
+
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <orrery/hw/trace_sink.h>
+#include <orrery/prof.h>
+
+#include "umd/prof/profiler.h"
+#include "umd/runtime/context.h"
+#include "umd/runtime/stream.h"
+
+namespace orrery::umd {
+namespace {
+
+constexpr std::size_t kBatch = 256;
+
+static_assert(orrProfStallComputing == ORR_PC_ISSUE && orrProfStallLatency == ORR_PC_LATENCY &&
+              orrProfStallBandwidth == ORR_PC_BANDWIDTH && orrProfStallLink == ORR_PC_LINK &&
+              orrProfStallLaunch == ORR_PC_LAUNCH && orrProfStallBarrier == ORR_PC_BARRIER);
+
+}  // namespace
+
+Status PcLog::start(std::uint32_t period_ns) {
+    // What is told goes by the packets that the other one knows.
+    if (!prof_has(orrProfWantWork) || !prof_has(orrProfWantPcs))
+        return fail(orrErrorInvalidValue,
+                    "nobody wants to be told: subscribe with orrProfWantWork and orrProfWantPcs before");
+    if (!context_.work_log().want())
+        return fail(orrErrorNotSupported, "the card or its driver does not record its work");
+    const std::lock_guard lock(mutex_);
+    ORR_TRY(started, context_.winsys().want_pcs(period_ns));
+    period_ns_ = period_ns;
+    return {};
+}
+
+Status PcLog::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (period_ns_ == 0) return {};
+    }
+    Status drained = context_.work_log().drain();
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(period_ns_, 0) == 0) return drained;
+    auto stopped = context_.winsys().want_pcs(0);
+    return drained ? stopped : drained;
+}
+
+void PcLog::end() {
+    (void)stop();
+}
+
+void PcLog::forget(std::map<Job, std::vector<drm_orr_pc_record>>::iterator job) {
+    for (const drm_orr_pc_record& each : job->second)
+        lost_ += each.count;
+    kept_ -= job->second.size();
+    waiting_.erase(job);
+}
+
+void PcLog::keep(const drm_orr_pc_record& record) {
+    if (kept_ == kMostWaiting) forget(waiting_.begin());
+    waiting_[{record.start_ps, record.port}].push_back(record);
+    ++kept_;
+}
+
+Status PcLog::tell_all(const std::function<Stream*(std::uint32_t queue)>& find) {
+    const auto wanted = [this] {
+        const std::lock_guard lock(mutex_);
+        return period_ns_;
+    };
+    std::array<drm_orr_pc_record, kBatch> records;
+    PcRead read{};
+    do {
+        const std::uint64_t period_ns = wanted();
+        if (period_ns == 0) {
+            waiting_.clear();
+            kept_ = 0;
+            return {};
+        }
+        auto got = context_.winsys().read_pcs(records);
+        if (!got) return wanted() == 0 ? Status{} : std::unexpected(got.error());
+        read = *got;
+        for (std::size_t i = 0; i < read.count; ++i) {
+            const drm_orr_pc_record& record = records.at(i);
+            if (record.kind == ORR_PC_AT) {
+                keep(record);
+                continue;
+            }
+            const auto job = waiting_.find({record.start_ps, record.port});
+            if (job == waiting_.end()) continue;
+            Stream* const stream = find(record.queue);
+            if (stream != nullptr) tell(record, *stream, period_ns);
+            if (stream == nullptr) forget(job);
+        }
+        if (read.lost) ++lost_;
+    } while (read.more);
+    if (lost_ != 0) tell_lost();
+    return {};
+}
+
+void PcLog::tell(const drm_orr_pc_record& ended, Stream& stream, std::uint64_t period_ns) {
+    auto job = waiting_.extract({ended.start_ps, ended.port});
+    kept_ -= job.mapped().size();
+    orrProfWork work = ORR_INIT(orrProfWork);
+    orrProfRecord told = ORR_INIT(orrProfRecord);
+    std::uint64_t semaphore = 0;
+    drm_orr_work_record record{};
+    record.kind = ORR_WORK_JOB;
+    record.index = ended.group;
+    record.start_ps = ended.start_ps;
+    // Of a packet that nobody wanted to know of.
+    if (!stream.trail().find(record, told, work, semaphore)) return;
+    told.kind = orrProfPcSampled;
+    std::unordered_map<std::uint64_t, std::optional<Context::CodePlace>> places;
+    for (const drm_orr_pc_record& each : job.mapped()) {
+        auto [place, is_new] = places.try_emplace(each.pc);
+        if (is_new) place->second = context_.place_in_code(each.pc);
+        orrProfPcSample sample = ORR_INIT(orrProfPcSample);
+        sample.device = context_.device();
+        sample.core = each.core;
+        sample.time_ps = each.time_ps;
+        sample.count = each.count;
+        sample.period_ns = period_ns;
+        sample.lost = std::exchange(lost_, 0);
+        sample.stream = work.stream;
+        sample.index = work.index;
+        sample.begin_ps = work.begin_ps;
+        sample.group = each.group;
+        sample.stall = each.cause;
+        if (place->second) {
+            const Context::CodePlace& known = *place->second;
+            sample.offset = known.offset;
+            sample.function = known.function.empty() ? nullptr : known.function.c_str();
+            sample.source = known.source.empty() ? nullptr : known.source.c_str();
+        }
+        told.params = &sample;
+        Profiler::get().tell_as_it_is(told, orrProfWantPcs);
+    }
+}
+
+void PcLog::tell_lost() {
+    orrProfPcSample sample = ORR_INIT(orrProfPcSample);
+    sample.device = context_.device();
+    sample.lost = std::exchange(lost_, 0);
+    orrProfRecord told = ORR_INIT(orrProfRecord);
+    told.kind = orrProfPcSampled;
+    told.params = &sample;
+    Profiler::get().tell_as_it_is(told, orrProfWantPcs);
+}
+
+}  // namespace orrery::umd

@@ -1,0 +1,51 @@
+// Where a card's vector cores are in this process's kernels, for profilers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "umd/winsys/winsys.h"
+
+namespace orrery::umd {
+
+class Context;
+class Stream;
+
+// Of a card. Threads: any, but for tell_all().
+class PcLog {
+  public:
+    explicit PcLog(Context& context) : context_(context) {}
+    // Instead of what was asked for before.
+    Status start(std::uint32_t period_ns);
+    // Tells the last ones. Nothing if there are none.
+    Status stop();
+    // Before its context goes.
+    void end();
+
+    // For WorkLog, one at a time: tells all of jobs that have ended until now. find: a stream of this process
+    // by its queue, or nullptr.
+    Status tell_all(const std::function<Stream*(std::uint32_t queue)>& find);
+
+  private:
+    static constexpr std::size_t kMostWaiting = std::size_t{1} << 18;  // then the oldest job's go
+    using Job = std::pair<std::uint64_t, std::uint16_t>;               // start_ps, port
+
+    void keep(const drm_orr_pc_record& record);
+    void forget(std::map<Job, std::vector<drm_orr_pc_record>>::iterator job);
+    void tell(const drm_orr_pc_record& ended, Stream& stream, std::uint64_t period_ns);
+    void tell_lost();
+
+    Context& context_;
+    std::mutex mutex_;
+    std::uint64_t period_ns_ = 0;  // 0: none are wanted
+    // Of who tells: of jobs whose end is not known yet.
+    std::map<Job, std::vector<drm_orr_pc_record>> waiting_;
+    std::size_t kept_ = 0;
+    std::uint64_t lost_ = 0;
+};
+
+}  // namespace orrery::umd
