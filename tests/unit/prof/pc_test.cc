@@ -18,7 +18,8 @@ class Pcs : public ::testing::Test {
         orrProfOptions options = ORR_INIT(orrProfOptions);
         options.want = orrProfWantWork | orrProfWantPcs;
         ASSERT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
-        ASSERT_OK(orrStreamCreate(&stream_));
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+        ASSERT_OK(orrStreamCreateWithAttributes(&stream_, &attributes));
         ASSERT_OK(orrMalloc(&memory_, 4096));
     }
     void TearDown() override {

@@ -1,12 +1,14 @@
 // What kernels and copies did, told with them: all together it is what the card's counters went up by. And
-// samples of these counters.
+// samples of these counters, and of where vector cores are.
+#include <drm/orrery_accel.h>
+#include <fcntl.h>
 #include <orrery/prof.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <map>
 #include <mutex>
 #include <optional>
-
-#include <orrery/prof.h>
 
 #include "tests/vm/umd/helpers.h"
 
@@ -23,7 +25,7 @@ class Profile : public ::testing::Test {
   protected:
     void SetUp() override {
         orrProfOptions options = ORR_INIT(orrProfOptions);
-        options.want = orrProfWantWork | orrProfWantCounters | orrProfWantSamples;
+        options.want = orrProfWantWork | orrProfWantCounters | orrProfWantSamples | orrProfWantPcs;
         ASSERT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
         ASSERT_OK(orrMalloc(&memory_, kBytes));
         ASSERT_OK(orrMemset(memory_, 0, kBytes));
@@ -54,6 +56,10 @@ class Profile : public ::testing::Test {
             const auto& sample = *static_cast<const orrProfSample*>(record->params);
             self.samples_.emplace_back(sample.time_ps,
                                        std::vector(sample.values, sample.values + sample.count));
+        } else if (record->kind == orrProfPcSampled) {
+            const auto& sample = *static_cast<const orrProfPcSample*>(record->params);
+            self.pcs_.push_back({record->name == nullptr ? "" : record->name,
+                                 sample.function == nullptr ? "" : sample.function, sample});
         }
     }
     std::vector<std::uint64_t> read() const {
@@ -80,6 +86,11 @@ class Profile : public ::testing::Test {
     std::mutex mutex_;
     std::vector<Did> done_;
     std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> samples_;
+    struct At {
+        std::string kernel, function;
+        orrProfPcSample sample;
+    };
+    std::vector<At> pcs_;
     std::vector<std::string> names_;
     std::vector<orrCounter_t> counters_;
     std::vector<std::uint64_t> before_, after_;
@@ -148,6 +159,78 @@ TEST_F(Profile, WhatKernelsAndCopiesDidIsAllThatTheCardCounted) {
     EXPECT_EQ(sum(&Counters::moved, false), up("copy_bytes"));
     EXPECT_EQ(sum(&Counters::busy_ps, false), up("copy_busy_ps"));
     EXPECT_GT(up("vector_instructions"), 0u);
+}
+
+// Of each kernel its cores' time, and what that was by the counters, to a period for each of its groups; of
+// two kernels at once, each its own.
+TEST_F(Profile, WhereCoresAreIsWhatTheirTimeWasCountedFor) {
+    Card other(0);
+    constexpr std::uint64_t kPeriodNs = 100, kPeriod = kPeriodNs * 1000;
+    ASSERT_OK(orrProfStartPcSampling(0, kPeriodNs));
+    const TestArgs small{static_cast<std::uint64_t*>(memory_), 1 << 14, 1};
+    const TestArgs large{reinterpret_cast<std::uint64_t*>(at(memory_, 1 << 20)), 1 << 15, 1};
+    for (int n = 0; n < 3; ++n) {
+        ASSERT_OK(card_.launch("add_value", small, 4, 8));
+        ASSERT_OK(other.launch("add_value", large, 16, 32));
+    }
+    ASSERT_OK(orrStreamSynchronize(card_.stream));
+    ASSERT_OK(orrStreamSynchronize(other.stream));
+    ASSERT_OK(orrProfStopPcSampling(0));
+    const std::lock_guard lock(mutex_);
+    ASSERT_EQ(done_.size(), 6u);
+    std::size_t told = 0;
+    for (const Did& did : done_) {
+        std::map<std::uint32_t, std::uint64_t> by;
+        std::uint64_t all = 0;
+        for (const At& each : pcs_) {
+            if (each.sample.stream != did.work.stream || each.sample.index != did.work.index) continue;
+            ++told;
+            EXPECT_EQ(each.kernel, "add_value");
+            EXPECT_EQ(each.function, "add_value");
+            EXPECT_EQ(each.sample.lost, 0u);
+            EXPECT_LT(each.sample.group, did.counters->groups);
+            EXPECT_GE(each.sample.time_ps, did.work.begin_ps);
+            EXPECT_LE(each.sample.time_ps + (each.sample.count - 1) * kPeriod, did.work.end_ps);
+            all += each.sample.count;
+            by[each.sample.stall] += each.sample.count;
+        }
+        ASSERT_TRUE(did.counters);
+        const auto near = [&](std::uint64_t moments, std::uint64_t ps, double share) {
+            EXPECT_NEAR(static_cast<double>(moments * kPeriod), static_cast<double>(ps),
+                        static_cast<double>(did.counters->groups * kPeriod) +
+                            share * static_cast<double>(did.counters->busy_ps));
+        };
+        near(all, did.counters->busy_ps, 0);
+        near(by[orrProfStallLatency], did.counters->latency_ps, 0.1);
+        near(by[orrProfStallBandwidth], did.counters->bandwidth_ps, 0.1);
+        near(by[orrProfStallLaunch], did.counters->launch_ps, 0.1);
+    }
+    EXPECT_EQ(told, pcs_.size());
+    EXPECT_GT(told, 100u);
+}
+
+// Another file of the card has been given the samples, and nothing of this process's kernels.
+TEST_F(Profile, WhereCoresAreIsTheirProcessesAlone) {
+    const int fd = ::open("/dev/accel/accel0", O_RDWR | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    drm_orr_pc_read read{};
+    read.flags = ORR_WORK_START;
+    read.period_ns = 100;
+    ASSERT_EQ(::ioctl(fd, DRM_IOCTL_ORR_PC_READ, &read), 0);
+    EXPECT_EQ(orrProfStartPcSampling(0, 100), orrErrorSystem) << "another has them";
+    const TestArgs args{static_cast<std::uint64_t*>(memory_), 1 << 15, 1};
+    ASSERT_OK(card_.launch("add_value", args, 16, 32));
+    ASSERT_OK(orrStreamSynchronize(card_.stream));
+    std::vector<drm_orr_pc_record> records(64);
+    read = {};
+    read.records = reinterpret_cast<std::uintptr_t>(records.data());
+    read.count = static_cast<std::uint32_t>(records.size());
+    EXPECT_EQ(::ioctl(fd, DRM_IOCTL_ORR_PC_READ, &read), 0);
+    EXPECT_EQ(read.count, 0u);
+    EXPECT_EQ(read.flags, 0u) << "it has looked at all there was";
+    ::close(fd);
+    ASSERT_OK(orrProfStartPcSampling(0, 100)) << "who goes has them no more";
+    ASSERT_OK(orrProfStopPcSampling(0));
 }
 
 TEST_F(Profile, SamplesFollowTheCounters) {
