@@ -226,7 +226,7 @@ class VectorCore final : private Bus {
     Stretch* stretch_ = nullptr;      // it computes ahead, or goes the same way again
     bool computes_ahead_ = false, held_ = false;
     std::unique_ptr<PcSampler> sampler_;  // nullptr: nobody asks
-    MmuFault fault_;  // behind the last access that translate() refused
+    MmuFault fault_;                      // behind the last access that translate() refused
 
     CoreDebug debug_;
     Quantum ahead_;             // what it did step by step, before its time

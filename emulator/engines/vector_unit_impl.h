@@ -143,8 +143,8 @@ class VectorUnit::Impl {
     const VectorConfig config;
     EngineContext& context;
     ModelTime sample_period = 0, sampled_since = 0;  // 0: none
-    CodeStore code;          // of all cores, if they run on one thread
-    std::deque<Core> cores;  // events do not move
+    CodeStore code;                                  // of all cores, if they run on one thread
+    std::deque<Core> cores;                          // events do not move
     CoreSet free;
     bool memory_given_up = false;  // and told
     CheckRoom check_room;          // before all checks: they give theirs back

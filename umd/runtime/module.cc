@@ -51,8 +51,7 @@ Result<std::shared_ptr<Module>> Module::load(Context& context, const ElfImage& i
     }
     module->variables_ = image.variables();
     module->needs_ = image.needs();
-    context.add_code((*block)->va, module->name_, std::move(bytes), image.lines(),
-                     std::move(functions));
+    context.add_code((*block)->va, module->name_, std::move(bytes), image.lines(), std::move(functions));
     return module;
 }
 

@@ -232,8 +232,8 @@ class Device {
     virtual Status want_samples(std::uint32_t period_ns, const std::array<std::uint64_t, 2>& set);
     // The next ones, as drm_orr_sample_read has them.
     virtual Result<SampleRead> read_samples(std::span<std::uint64_t> words);
-    // Where vector cores are is wanted at this period; 0: no more. Here: not supported, as with drivers before
-    // 1.13.
+    // Where vector cores are is wanted at this period; 0: no more. Here: not supported, as with drivers
+    // before 1.13.
     virtual Status want_pcs(std::uint32_t period_ns);
     virtual Result<PcRead> read_pcs(std::span<drm_orr_pc_record> records);
 };

@@ -249,19 +249,19 @@ typedef enum orrProfStall {
 } orrProfStall;
 
 /**
- * Where a vector core was in a kernel of this process, at one or more moments in a row, a period of model time
- * apart. The record's name is the kernel's. It is told when the kernel has ended, or a part of it that was
- * preempted; those of a core in the order of time. Of one whose count is 0 only device and lost are set.
+ * Where a vector core was in a kernel of this process, at one or more moments in a row, a period of model
+ * time apart. The record's name is the kernel's. It is told when the kernel has ended, or a part of it that
+ * was preempted; those of a core in the order of time. Of one whose count is 0 only device and lost are set.
  */
 typedef struct orrProfPcSample {
     size_t size; /**< see ORR_INIT */
     int device;
-    uint32_t core;        /**< number of the vector core */
-    uint64_t time_ps;     /**< model time of the first moment */
-    uint64_t count;       /**< of moments */
-    uint64_t period_ns;   /**< as it was asked for */
-    uint64_t lost;        /**< how many moments, at least, before this one could not be told */
-    uint64_t stream;      /**< as orrProfWork has it, and the next two */
+    uint32_t core;      /**< number of the vector core */
+    uint64_t time_ps;   /**< model time of the first moment */
+    uint64_t count;     /**< of moments */
+    uint64_t period_ns; /**< as it was asked for */
+    uint64_t lost;      /**< how many moments, at least, before this one could not be told */
+    uint64_t stream;    /**< as orrProfWork has it, and the next two */
     uint64_t index;
     uint64_t begin_ps;
     uint64_t group;       /**< linear number of the work-group */
@@ -269,15 +269,15 @@ typedef struct orrProfPcSample {
     uint32_t stall;       /**< an orrProfStall */
     uint32_t reserved;    /**< 0 */
     const char* function; /**< exported, in which it is; null: not known. Lives until the callback returns */
-    const char* source;   /**< "gemm.cc:42", of modules with line tables (orrery-cc -g); else null. Likewise */
+    const char* source; /**< "gemm.cc:42", of modules with line tables (orrery-cc -g); else null. Likewise */
 } orrProfPcSample;
 
 /**
  * Who wants it (orrProfWantPcs and orrProfWantWork) is told where each vector core that runs a kernel of this
  * process is at each multiple of this period of the card's model time, 100 ns or more. Model time and results
  * are the same with and without; the host may take longer for kernels. It replaces the period of before.
- * orrErrorNotSupported: the card or its driver does not say; orrErrorSystem: another process has those of this
- * card.
+ * orrErrorNotSupported: the card or its driver does not say; orrErrorSystem: another process has those of
+ * this card.
  */
 ORR_API orrError_t orrProfStartPcSampling(int device, uint64_t period_ns);
 /** Tells the last ones. If there are none it does nothing. */
