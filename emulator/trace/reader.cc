@@ -188,6 +188,7 @@ std::expected<void, std::string> TraceReader::parse_header() {
     info_.seed = header.seed;
     info_.cycle_ps = header.cycle_ps;
     info_.start_ps = header.start_ps;
+    info_.skipped_ps = header.skipped_ps;
     info_.vram_bytes = header.vram_bytes;
     info_.file_bytes = size;
     last_ps_ = header.start_ps;

@@ -173,6 +173,7 @@ void Recorder::seal_header() {
     orr_otrace_header header{};
     std::memcpy(&header, header_.data(), sizeof header);
     header.start_ps = block_time_;
+    header.skipped_ps = skipped_ps_;
     header.checksum = header.committed = header.not_committed = 0;
     std::memcpy(header_.data(), &header, sizeof header);
     header.checksum = XXH3_64bits(header_.data(), header_.size());
@@ -242,19 +243,26 @@ void Recorder::begin_block(std::uint64_t steps, std::uint64_t time) {
     stalls_.fill(0);
     block_steps_ = last_steps_ = steps;
     block_time_ = last_note_time_ = time;
+    block_skipped_ps_ = skipped_ps_;
     port_.begin(steps, time);
 }
 
 // What arrives at a core that stands still, without an end maybe, would fill the segment, and ones that begin
-// there would push out what made it stand still. Its time goes on in the same block.
+// there would push out what made it stand still. Its time goes on in the same block, and what it has skipped
+// there is one jump.
 void Recorder::forget_notes() {
     const std::uint64_t passed = passed_ps_;
+    const std::uint64_t skipped_before = block_skipped_ps_;
     begin_block(block_steps_, block_time_);
-    if (!running_) return;
-    put(ORR_OTRACE_BOUNDARY | ORR_OTRACE_TAG_STALL | ORR_OTRACE_TAG_LINES);
-    put_steps(block_steps_);
-    put_varint(passed_ps_ = passed);
-    put(static_cast<std::uint8_t>(lines_));
+    block_skipped_ps_ = skipped_before;
+    if (running_) {
+        put(ORR_OTRACE_BOUNDARY | ORR_OTRACE_TAG_STALL | ORR_OTRACE_TAG_LINES);
+        put_steps(block_steps_);
+        put_varint(passed_ps_ = passed);
+        put(static_cast<std::uint8_t>(lines_));
+    }
+    if (skipped_ps_ != skipped_before && begin_note(ORR_OTRACE_NOTE_JUMP, block_steps_, jump_time_, 10))
+        put_varint(skipped_ps_ - skipped_before);
 }
 
 void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time,
@@ -376,6 +384,10 @@ bool Recorder::begin_note(unsigned kind, std::uint64_t steps, std::uint64_t time
 void Recorder::note(unsigned kind, std::uint64_t steps, std::uint64_t time,
                     std::initializer_list<std::uint64_t> fields) {
     halted_ = halted_ || kind == ORR_OTRACE_NOTE_HALT;
+    if (kind == ORR_OTRACE_NOTE_JUMP) {
+        skipped_ps_ += *fields.begin();
+        jump_time_ = time;
+    }
     if (!begin_note(kind, steps, time, fields.size() * 10)) return;
     for (const std::uint64_t field : fields)
         put_varint(field);

@@ -22,7 +22,7 @@ Result<std::unique_ptr<Session>> open(std::vector<std::uint8_t> bytes, const std
     return open_session(std::move(bytes), name, {});
 }
 
-std::string recording(std::uint64_t flight_segment) {
+std::string recording(std::uint64_t flight_segment, emu::ModelTime jump = 0) {
     const TemporaryFile file;
     emu::CardConfig config = emu::CardRig::config();
     if (flight_segment == 0) {
@@ -31,7 +31,10 @@ std::string recording(std::uint64_t flight_segment) {
         config.flight_segment = flight_segment;
         config.flight_file = file.path();
     }
-    emu::record_rounds(std::move(config), 24, [](emu::Card& card) { card.store_recording(); });
+    emu::record_rounds(std::move(config), 24, [jump](emu::Card& card) {
+        if (jump != 0) card.core().note(ORR_OTRACE_NOTE_JUMP, {jump});
+        card.store_recording();
+    });
     std::vector<std::uint8_t> bytes = emu::bytes_of(file.path());
     if (flight_segment != 0) {
         const emu::UniqueFd fd(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
@@ -109,6 +112,25 @@ TEST(OpenBundle, AFlightRecordersTablesAreFound) {
          {"queues", "summary", "timeline", "waits", "events 5", "goto start", "step event", "verify"}) {
         const auto reply = debugger.execute(command);
         EXPECT_TRUE(reply) << command << ": " << reply.error().text;
+    }
+}
+
+// A flight recorder that has gone round beside a recording that has all: the same card, the same times.
+TEST(OpenBundle, SystemTimesAreThoseOfAllThatTheCardSkipped) {
+    constexpr emu::ModelTime kJump = 1'000'000'000;
+    const auto session = [](std::uint64_t segment) {
+        const std::string bytes = recording(segment, kJump);
+        return open({bytes.begin(), bytes.end()}, "x").value();
+    };
+    const auto whole = session(0), kept = session(1);
+    ASSERT_TRUE(kept->about().resumed);
+    EXPECT_GT(kept->about().start, 0u);
+    EXPECT_EQ(kept->end_time(), whole->end_time());
+    EXPECT_EQ(system_time(*whole, whole->end_time()), whole->end_time() + 24 * kJump);
+    for (const Time own : {kept->about().start, kept->end_time()}) {
+        const Time system = system_time(*kept, own);
+        EXPECT_EQ(system, system_time(*whole, own));
+        EXPECT_EQ(own_time(*kept, system), own);
     }
 }
 

@@ -98,6 +98,27 @@ TEST(Flight, TheLastIsKeptAndReplays) {
     }
 }
 
+// What the card has skipped to follow its peers, also before what is kept: its system time is the card's own.
+TEST(Flight, WhatTheCardSkippedBeforeIsKnown) {
+    const TemporaryFile memory;
+    ModelTime skipped = 0;
+    record_rounds(flight(memory.path(), kTiny), 24, [&](Card& card) {
+        const ModelTime gap = 1'000'000 + card.events().now() % 1'000;
+        card.core().note(ORR_OTRACE_NOTE_JUMP, {gap});
+        skipped += gap;
+        card.store_recording();
+    });
+    const auto last = replay(memory.path());
+    ASSERT_NE(last, nullptr);
+    ASSERT_TRUE(last->info().resumed);
+    ModelTime later = 0;
+    for (const TraceNote& note : last->notes())
+        later += note.kind == ORR_OTRACE_NOTE_JUMP ? note.field[0] : 0;
+    EXPECT_GT(later, 0u);
+    EXPECT_LT(later, skipped);
+    EXPECT_EQ(last->info().skipped_ps + later, skipped);
+}
+
 TEST(Flight, WhatFitsIsKeptFromPowerOn) {
     const TemporaryFile memory, file;
     record_rounds(flight(memory.path(), kLarge), 4, {});
@@ -364,10 +385,12 @@ TEST(Flight, WhatComesBeforeAStartLeavesRoomForIt) {
     auto recorder = Recorder::create(memory.path(), info);
     ASSERT_TRUE(recorder) << recorder.error();
     Recorder& it = **recorder;
-    std::uint64_t time = 0;
+    std::uint64_t time = 0, skipped = 0;
     for (std::uint64_t bytes = 0; bytes < kFlood; bytes += kLeastNote) {
         it.note(ORR_OTRACE_NOTE_DOORBELL, 0, ++time, {1, random() | std::uint64_t{1} << 63, 2, 3});
         if (time % 100'000 != 0) continue;
+        it.note(ORR_OTRACE_NOTE_JUMP, 0, time, {5});
+        skipped += 5;
         it.flush({}, {}, time, 0);
         it.writer().drain();
     }
@@ -383,6 +406,15 @@ TEST(Flight, WhatComesBeforeAStartLeavesRoomForIt) {
               1);
     EXPECT_EQ(blocks.back().header.kind, ORR_OTRACE_END);
     EXPECT_EQ(blocks.back().header.last_ps, time);
+    // Of what came there only what it has skipped is in the recording to its end.
+    const auto reader = TraceReader::parse(*bytes, "flight");
+    ASSERT_TRUE(reader) << reader.error();
+    const auto replayer = Replayer::open(*reader, {}, Opening::kIndex);
+    ASSERT_TRUE(replayer) << replayer.error();
+    std::uint64_t told = reader->info().skipped_ps;
+    for (const TraceNote& note : (*replayer)->notes())
+        told += note.kind == ORR_OTRACE_NOTE_JUMP ? note.field[0] : 0;
+    EXPECT_EQ(told, skipped);
 }
 
 TEST(Flight, WhatIsNoneIsRefused) {

@@ -81,6 +81,8 @@ class ReplaySession final : public Session {
             records_.push_back(make_record(record.step, record.time_ps, record.header, record.words));
         }
         jumps_.clear();
+        const emu::TraceInfo& info = replayer_->info();
+        if (info.skipped_ps != 0) jumps_.push_back({info.start_ps, info.skipped_ps});
         stops_.clear();
         for (const emu::TraceNote& note : replayer_->notes()) {
             if (note.kind == ORR_OTRACE_NOTE_JUMP) jumps_.push_back({note.time_ps, note.field[0]});

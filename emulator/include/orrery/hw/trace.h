@@ -20,7 +20,7 @@
 
 #define ORR_OTRACE_MAGIC 0x454341525452524full /* "ORRTRACE" as bytes in the file */
 #define ORR_OTRACE_MAJOR 1u /* a reader refuses another one */
-#define ORR_OTRACE_MINOR 4u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
+#define ORR_OTRACE_MINOR 5u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
 #define ORR_OTRACE_VERSION (ORR_OTRACE_MAJOR << 16 | ORR_OTRACE_MINOR)
 
 struct orr_otrace_header {
@@ -38,7 +38,8 @@ struct orr_otrace_header {
 	uint8_t program[32]; /* who recorded, free text, zero-padded */
 	uint32_t plan_bytes; /* of the fault plan's text, which follows the SKU's; zero-padded. 0: none. Since 1.1 */
 	uint32_t reserved0; /* 0 */
-	uint64_t reserved[5]; /* 0 */
+	uint64_t skipped_ps; /* by which the card's system time was ahead of its clock at start_ps. Since 1.5 */
+	uint64_t reserved[4]; /* 0 */
 	uint64_t checksum; /* of header_bytes bytes, with this field and the two below as 0 */
 	uint64_t committed; /* bytes of the file that are complete, this header included */
 	uint64_t not_committed; /* ~committed */
