@@ -25,6 +25,7 @@ class MemoryBook {
     void begin_give_back(std::uint64_t call, std::uint64_t address) {
         if (const auto found = held_.find(address); found != held_.end()) {
             going_[call] = {address, found->second};
+            in_use_[found->second.device] -= found->second.bytes;
             held_.erase(found);
         }
     }
@@ -34,12 +35,12 @@ class MemoryBook {
         if (found == going_.end()) return {};
         const auto [address, piece] = found->second;
         going_.erase(found);
-        if (!good) {
-            held_.emplace(address, piece);
-            return {};
-        }
-        return Change{piece.device, address, -static_cast<std::int64_t>(piece.bytes),
-                      in_use_[piece.device] -= piece.bytes};
+        if (good)
+            return Change{piece.device, address, -static_cast<std::int64_t>(piece.bytes),
+                          in_use_[piece.device]};
+        in_use_[piece.device] += piece.bytes;
+        held_.emplace(address, piece);
+        return {};
     }
     void clear() {
         held_.clear();
