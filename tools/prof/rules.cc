@@ -275,6 +275,16 @@ std::optional<Said> rank(const Facts& facts) {
         "{} of the time nothing ran as a stream waited for who is not in this process: {} for "
         "{}",
         percent(said.share), plain(most.first), text::duration(most.second));
+    // The library's own names of a group's semaphores. Whom a rank waits for, it may have waited itself.
+    if (most.first.starts_with("the barrier of rank "))
+        said.evidence +=
+            ". That is the semaphore's name: cards' barrier units signal it once all ranks have come, and "
+            "which "
+            "was the last is in the ranks' own profiles";
+    else if (most.first.starts_with("rank "))
+        said.evidence +=
+            ". That is the semaphore's name: in a barrier that rank may have waited for another one itself, "
+            "which its own profile says";
     said.bound = "none of this card's";
     said.gap = fmt::format("{} less if nobody was late", time_of(facts, said.share));
     return said;

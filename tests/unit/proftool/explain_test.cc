@@ -263,6 +263,21 @@ TEST_F(Explain, NamesTheRankThatIsWaitedFor) {
     EXPECT_EQ(first().rule, "rank");
     EXPECT_EQ(first().title, "waiting for rank 3 of a group");
     EXPECT_NEAR(first().share, 0.7, 0.001);
+    EXPECT_THAT(first().evidence, HasSubstr("that rank may have waited for another one itself"));
+}
+
+// Who was the last to come to a barrier unit is not in what its release is called.
+TEST_F(Explain, SaysThatABarrierNamesNoLateRank) {
+    const auto barrier = part_.text("the barrier of rank 0 of a group"), own = part_.text("gate");
+    part_.add(kernel(0, 10));
+    wait(10, 90, From::kOutside, barrier);
+    part_.add(kernel(90, 100, 51));
+    EXPECT_EQ(first().rule, "rank");
+    EXPECT_THAT(first().evidence, HasSubstr("which was the last is in the ranks' own profiles"));
+    wait(100, 300, From::kOutside, own);
+    part_.add(kernel(300, 310, 52));
+    EXPECT_EQ(first().title, "waiting for gate");
+    EXPECT_THAT(first().evidence, Not(HasSubstr("semaphore's name")));
 }
 
 TEST_F(Explain, FindsCardsThatWaitForOthersAndUnequalWork) {
