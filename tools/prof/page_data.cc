@@ -62,12 +62,16 @@ class Writer {
         Json processes = Json::array();
         for (std::size_t i = 0; i < model_.processes.size(); ++i) {
             const Process& process = *model_.processes[i].process;
+            Json lost_samples = Json::array();
+            for (const auto& [device, lost] : process.lost_samples)
+                lost_samples.push_back({device, lost.counters + lost.pcs});
             processes.push_back({{"pid", process.pid},
                                  {"parent", process.parent},
                                  {"command", texts_.number(process.command)},
                                  {"lost", process.lost},
                                  {"ended", process.ended},
                                  {"lostWork", process.lost_work},
+                                 {"lostSamples", std::move(lost_samples)},
                                  {"hostMemoryPeak", model_.processes[i].host_memory_peak}});
             add_host(model_.processes[i], i);
         }

@@ -136,7 +136,8 @@ class Records {
         SamplesLostRecord lost{};
         if (!take(bytes, lost)) return wrong("has a word of lost samples that is too short");
         auto& sum = process_.lost_samples[lost.device];
-        (static_cast<Type>(lost.type) == Type::kPcSample ? sum.pcs : sum.counters) += lost.count;
+        std::uint64_t& all = static_cast<Type>(lost.type) == Type::kPcSample ? sum.pcs : sum.counters;
+        all += std::min(lost.count, ~all);  // what a file says is anybody's
         return {};
     }
     Result<void> add_card(std::string_view bytes) {

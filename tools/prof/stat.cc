@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "tools/prof/show.h"
@@ -62,10 +63,21 @@ std::string process_text(const Activity& activity) {
     for (const auto& range : process.ranges)
         moments += range.type == Type::kMark ? 1 : 0;
     std::map<std::uint32_t, Sums> devices;
+    std::map<std::tuple<std::uint32_t, std::size_t, std::uint64_t>, std::pair<Sum*, std::uint64_t>> parts;
     for (const Work& work : activity.work) {
-        devices[work.record->device][plain(activity.name(work))].add(work.ps(),
-                                                                     work.outcome() == Outcome::kFailed);
+        Sum& sum = devices[work.record->device][plain(activity.name(work))];
+        const std::tuple run(work.record->device, work.stream, work.record->index);
+        // A run that was preempted is several parts, of which the last one says how it ended.
+        if (work.outcome() == Outcome::kPreempted) {
+            parts[run] = {&sum, parts[run].second + work.ps()};
+            continue;
+        }
+        const auto before = parts.extract(run);
+        sum.add(work.ps() + (before.empty() ? 0 : before.mapped().second),
+                work.outcome() == Outcome::kFailed);
     }
+    for (const auto& [run, part] : parts)
+        part.first->add(part.second, false);
     std::string text = fmt::format("process {}: {}\n", process.pid, plain(process.command));
     text += table(calls, "call", true) + table(ranges, "range", false);
     for (const auto& [device, work] : devices)

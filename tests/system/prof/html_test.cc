@@ -368,6 +368,55 @@ TEST_F(Page, FindsNames) {
     EXPECT_EQ(selected(), "");
 }
 
+// However many share a pixel.
+TEST_F(Page, ShowsWhereANameIsAmongMany) {
+    MadePart part(100, "dense");
+    const auto call = part.text("call"), other = part.text("needle");
+    for (std::uint64_t i = 0; i < 100'000; ++i)
+        add_call(part, i == 30'037 ? other : call, 1'000'000 + i * 10, 1'000'008 + i * 10, i + 1);
+    show(part.bytes());
+    press("#canvas");
+    browser_->key("/");
+    browser_->type("needle");
+    EXPECT_EQ(text("#matches"), "1 found");
+    // Of the row, the pixels that are not as faint as most.
+    const Json at = place(slice("needle"));
+    const Json bright = browser_->run(
+        "const box = canvas.getBoundingClientRect(), ratio = window.devicePixelRatio;"
+        "const y = Math.round((arguments[1] - box.top) * ratio), x = Math.round((arguments[0] - box.left) * "
+        "ratio);"
+        "const data = canvas.getContext('2d').getImageData(0, y, canvas.width, 1).data;"
+        "const of = (i) => data[4 * i] + data[4 * i + 1] + data[4 * i + 2];"
+        "const faint = of(x + 50), found = [];"
+        "for (let i = x - 40; i <= x + 40; i++) if (Math.abs(of(i) - faint) > 8) found.push(i - x);"
+        "return found",
+        {at["x"], at["y"]});
+    ASSERT_FALSE(bright.empty());
+    for (const Json& pixel : bright)
+        EXPECT_LE(std::abs(pixel.get<int>()), 2);
+}
+
+TEST_F(Page, CountsARunInPartsOnce) {
+    MadePart part(100, "parts");
+    const auto kernel = part.text("gemm"), stream = part.text("stream 2 on device 0");
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        WorkRecord work =
+            part.work_of(Operation::kKernel, kernel, stream, i * 20'000'000, i * 20'000'000 + 5'000'000, 7);
+        work.outcome = static_cast<std::uint16_t>(i < 4 ? Outcome::kPreempted : Outcome::kDone);
+        part.add(work);
+    }
+    part.add(SamplesLostRecord{{static_cast<std::uint16_t>(Type::kSamplesLost), sizeof(SamplesLostRecord), 0},
+                               0,
+                               static_cast<std::uint32_t>(Type::kSample),
+                               12});
+    show(part.bytes());
+    press("#tab-tables");
+    EXPECT_THAT(texts("#tables tbody tr:first-child td"),
+                ElementsAre("gemm", "1", "25.000 µs", "100.0 %", "25.000 µs", "25.000 µs", "25.000 µs"));
+    press("#tab-summary");
+    EXPECT_THAT(text("#summary"), HasSubstr("12 samples of card 0 were lost."));
+}
+
 TEST_F(Page, SortsTablesAndLeadsToTheTimeline) {
     show(a_step().bytes());
     press("#tab-tables");

@@ -164,6 +164,20 @@ TEST(Report, HasTheHottestLines) {
     EXPECT_EQ(lines[0]["by"]["latency"], 6);
 }
 
+TEST(Stat, CountsARunInPartsOnce) {
+    MadePart part;
+    const auto kernel = part.text("saxpy"), stream = part.text("stream 'x' on device 0");
+    for (std::uint64_t i = 0; i < 7; ++i) {
+        // Four parts and the last one of a run; two of one whose last part is lost.
+        WorkRecord work = part.work_of(Operation::kKernel, kernel, stream, i * 20'000'000,
+                                       i * 20'000'000 + 5'000'000, i < 5 ? 7 : 8);
+        work.outcome = static_cast<std::uint16_t>(i == 4 ? Outcome::kDone : Outcome::kPreempted);
+        work.index = i < 5 ? 7 : 8;
+        part.add(work);
+    }
+    EXPECT_THAT(stat_text(made_model(part.bytes())), HasSubstr("saxpy                     2  35.000 us"));
+}
+
 // Which files go into a page says the profile, which may be anybody's.
 TEST(Page, TakesSourcesOnly) {
     MadePart part;

@@ -233,11 +233,11 @@ class Painter {
       if (next - i > 1 && (end[next - 1] - begin[next - 1]) * perUnit >= 2) next--;
       const filled = (sums[next] - sums[i]) * perUnit;
       // The longest of some stands for all.
-      let shown = i, found = !matches || matches[name[i]];
+      let shown = i;
+      const found = !matches || view.matchSums[next] > view.matchSums[i];
       const stride = Math.max(1, (next - i) >> 2);
       for (let j = i + stride; j < next; j += stride) {
         if (end[j] - begin[j] > end[shown] - begin[shown]) shown = j;
-        found = found || matches[name[j]];
       }
       const strength = filled > 0.75 ? 1 : filled > 0.4 ? 0.75 : filled > 0.15 ? 0.55 : 0.4;
       const alpha = found ? strength : 0.15;

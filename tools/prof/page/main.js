@@ -54,7 +54,7 @@ class App {
     const { meta, processes } = this.profile;
     const tell = [];
     if (meta.hidden > 0) tell.push(`${grouped(meta.hidden)} slices lie under too many others and are not shown.`);
-    if (processes.some((process) => process.lost > 0 || process.lostWork.length > 0)) tell.push("Some of what happened is not in the profile; the summary says what.");
+    if (processes.some((process) => process.lost > 0 || process.lostWork.length > 0 || process.lostSamples.length > 0)) tell.push("Some of what happened is not in the profile; the summary says what.");
     const notice = document.getElementById("notice");
     notice.textContent = tell.join(" ");
     notice.hidden = tell.length === 0;
@@ -174,7 +174,8 @@ class App {
     this.matchCount = 0;
     if (wanted !== "") {
       view.matches = Uint8Array.from(profile.texts, (name) => (name.toLowerCase().includes(wanted) ? 1 : 0));
-      for (let i = 0; i < profile.size; i++) this.matchCount += view.matches[profile.name[i]];
+      view.matchSums = prefixSums(profile.size, (i) => view.matches[profile.name[i]]);
+      this.matchCount = view.matchSums[profile.size];
     }
     document.getElementById("matches").textContent = wanted === "" ? "" : `${grouped(this.matchCount)} found`;
     this.tables.filter(wanted);

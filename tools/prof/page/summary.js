@@ -65,6 +65,7 @@ class Summary {
       const wrong = [];
       if (process.lost > 0) wrong.push(`${grouped(process.lost)} records were lost: record with a larger --limit.`);
       for (const device of process.lostWork) wrong.push(`Some work of card ${device} was told too late, and is not here.`);
+      for (const [device, count] of process.lostSamples) wrong.push(`${grouped(count)} samples of card ${device} were lost.`);
       if (!process.ended) wrong.push("It did not end by exit(): a call in which it was is not here.");
       return [cell(`${process.pid}`), cell(named(profile.texts[process.command]), "text"),
         cell(grouped(count(false))), cell(grouped(count(true))), cell(wrong.join(" "), "text bad")];

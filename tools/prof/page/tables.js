@@ -8,6 +8,7 @@ const tableKinds = [
   { id: "ranges", title: "Ranges", kinds: [Kind.range, Kind.openRange] },
 ];
 const mostRows = 250;
+const preempted = 1; // outcome of a part that others follow
 
 class Tables {
   constructor(profile, pick) {
@@ -27,35 +28,56 @@ class Tables {
     if (this.known.has(kind.id)) return this.known.get(kind.id);
     const { profile } = this;
     const found = new Map();
-    for (const row of profile.rows) {
-      const { track } = row;
-      for (let i = row.first; i < row.first + row.count; i++) {
-        if (!kind.kinds.includes(profile.kind[i])) continue;
-        const w = i - profile.firstWork;
-        const direction = kind.id === "copies" && profile.kind[i] === Kind.copy ? profile.direction[w] : 0;
-        const from = kind.id === "waits" ? profile.from[w] : 0;
-        const key = `${track.process} ${track.device} ${track.domain} ${profile.name[i]} ${direction} ${from}`;
-        let sum = found.get(key);
-        if (!sum) {
-          const own = profile.texts[profile.name[i]];
-          const more = directions[direction] || waitedFor[from];
-          sum = { name: (track.domain === undefined ? "" : `${profile.texts[track.domain]}: `) + (more ? `${own}, ${more}` : own),
-            process: profile.processes[track.process].pid, card: track.device,
-            count: 0, total: 0, least: Infinity, most: 0, errors: 0, bytes: 0, longest: i };
-          found.set(key, sum);
+    // Of runs that were preempted, what came before their last part.
+    const parts = new Map();
+    const partOf = (track, i) => `${track.number} ${profile.index[i - profile.firstWork]}`;
+    const each = (use) => {
+      for (const row of profile.rows) {
+        for (let i = row.first; i < row.first + row.count; i++) {
+          if (kind.kinds.includes(profile.kind[i])) use(row.track, i, row.track.isWork && profile.status[i] === preempted);
         }
-        const time = (profile.end[i] - profile.begin[i]) * (track.isWork ? 1 : 1000);
-        sum.count++;
-        sum.total += time;
-        sum.least = Math.min(sum.least, time);
-        if (time >= sum.most) {
-          sum.most = time;
-          sum.longest = i;
-        }
-        if (failedStatus(profile.kind[i], profile.status[i])) sum.errors++;
-        if (track.isWork) sum.bytes += profile.bytes[w];
       }
-    }
+    };
+    each((track, i, isPart) => {
+      if (!isPart) return;
+      const before = parts.get(partOf(track, i)) || { time: 0, last: i };
+      before.time += profile.end[i] - profile.begin[i];
+      if (profile.begin[i] > profile.begin[before.last]) before.last = i;
+      parts.set(partOf(track, i), before);
+    });
+    const ended = new Set();
+    each((track, i, isPart) => {
+      if (!isPart && track.isWork) ended.add(partOf(track, i));
+    });
+    each((track, i, isPart) => {
+      const run = track.isWork ? parts.get(partOf(track, i)) : undefined;
+      // The last part stands for all; where it is not there, the last one that is.
+      if (isPart && (ended.has(partOf(track, i)) || run.last !== i)) return;
+      const w = i - profile.firstWork;
+      const direction = kind.id === "copies" && profile.kind[i] === Kind.copy ? profile.direction[w] : 0;
+      const from = kind.id === "waits" ? profile.from[w] : 0;
+      const key = `${track.process} ${track.device} ${track.domain} ${profile.name[i]} ${direction} ${from}`;
+      let sum = found.get(key);
+      if (!sum) {
+        const own = profile.texts[profile.name[i]];
+        const more = directions[direction] || waitedFor[from];
+        sum = { name: (track.domain === undefined ? "" : `${profile.texts[track.domain]}: `) + (more ? `${own}, ${more}` : own),
+          process: profile.processes[track.process].pid, card: track.device,
+          count: 0, total: 0, least: Infinity, most: 0, errors: 0, bytes: 0, longest: i };
+        found.set(key, sum);
+      }
+      let time = (profile.end[i] - profile.begin[i]) * (track.isWork ? 1 : 1000);
+      if (run) time = isPart ? run.time : run.time + time;
+      sum.count++;
+      sum.total += time;
+      sum.least = Math.min(sum.least, time);
+      if (time >= sum.most) {
+        sum.most = time;
+        sum.longest = i;
+      }
+      if (failedStatus(profile.kind[i], profile.status[i])) sum.errors++;
+      if (track.isWork) sum.bytes += profile.bytes[w];
+    });
     const rows = [...found.values()];
     const total = rows.reduce((sum, row) => sum + row.total, 0);
     for (const row of rows) {

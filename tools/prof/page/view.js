@@ -55,6 +55,7 @@ class View {
     this.range = null; // {pane, begin, end}
     this.allArrows = false;
     this.matches = null; // Uint8Array by text
+    this.matchSums = null; // with it: how many slices before each have such a name
     let hostEnd = 0, modelEnd = 0;
     for (const row of profile.rows) {
       const end = row.count > 0 ? profile.end[row.first + row.count - 1] : 0;
