@@ -63,6 +63,12 @@ std::vector<Context*> Fleet::contexts() const {
     return contexts_;
 }
 
+bool Fleet::may_have_signalled(std::uint64_t va) const {
+    return SignalLog::missed() && std::ranges::any_of(contexts(), [va](Context* context) {
+               return context->shared_semaphores().signalled(va);
+           });
+}
+
 void Fleet::bury(Stream& stream) {
     Orphans orphans{&stream.context(), stream.label(), stream.flight().take()};
     const auto error = stream.error();

@@ -74,6 +74,9 @@ class Fleet {
     // Its memory will be another's.
     void forget_semaphore(std::uint64_t va);
 
+    // Somebody of this process may have signalled this semaphore, which is shared, without a note of it.
+    bool may_have_signalled(std::uint64_t va) const;
+
     // For those who wait: streams of cards that are gone stop, and what they, or queues that cannot reach
     // another card any more, would have signalled there fails. Does it now and then only.
     void watch();

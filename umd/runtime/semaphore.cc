@@ -226,6 +226,7 @@ Status SemaphorePool::grow() {
         slot->block = *block;
         slot->cpu = first + i;
         slot->va = (*block)->va + i * sizeof(orr_semaphore);
+        SignalLog::get().begin(slot->va, false);
         slot->pool = this;
         free_.push_back(std::move(slot));
     }
@@ -264,6 +265,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SemaphorePool::take(bool fresh) {
         std::atomic_ref(slot->cpu->value).store(0, std::memory_order_release);
         slot->last = slot->wanted = 0;
         slot->claimed.store(false);
+        SignalLog::get().begin(slot->va, false);
     }
     return std::shared_ptr<SemaphoreSlot>(
         slot, [](SemaphoreSlot* back) { back->pool->give_back(std::unique_ptr<SemaphoreSlot>(back)); });

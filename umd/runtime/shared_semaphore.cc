@@ -69,6 +69,8 @@ std::shared_ptr<SemaphoreSlot> SharedSemaphores::make_slot(Block* block, orr_sem
     slot->elsewhere = block->elsewhere;
     slot->va = block->va;
     slot->shared = true;
+    SignalLog::get().begin(slot->va, true);
+    SignalLog::get().begin(release_va(*slot), true);
     context_.fleet().note_shared();
     {
         const std::lock_guard lock(mutex_);
@@ -191,6 +193,12 @@ bool SharedSemaphores::ours(std::uint64_t va) const {
                                [&](const auto* slot) { return va - slot->va < kPage && slot->ours(); }) ||
            std::ranges::any_of(parted_,
                                [&](const Parted& one) { return va - one.block->va < kPage && one.ours; });
+}
+
+bool SharedSemaphores::signalled(std::uint64_t va) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(live_, [&](const auto* slot) { return slot->va == va && slot->ours(); }) ||
+           std::ranges::any_of(parted_, [&](const Parted& one) { return one.block->va == va && one.ours; });
 }
 
 bool SharedSemaphores::elsewhere(std::uint64_t va) const {

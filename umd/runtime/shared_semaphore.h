@@ -69,6 +69,8 @@ class SharedSemaphores {
     void sweep();
     // The one at this address, or one that is parted from it, was signalled by this process or declared so.
     bool ours(std::uint64_t va) const;
+    // The same of the semaphore itself, not of what else is in its page.
+    bool signalled(std::uint64_t va) const;
     // It, likewise, is another machine's.
     bool elsewhere(std::uint64_t va) const;
     // Of the one at this address, as load_semaphore(); its page may go right after.

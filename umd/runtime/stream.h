@@ -344,6 +344,8 @@ inline void Stream::put_locked(std::uint64_t index, const orr_packet& packet, Op
     store_packet(packets_[slot], packet, static_cast<std::uint32_t>(index));
     if (prof_has(orrProfWantWork)) [[unlikely]]
         note_work(index, packet, note);
+    else if (packet.header.opcode == ORR_PKT_SIGNAL)
+        SignalLog::miss();
 }
 
 inline void Stream::ring_locked(std::uint64_t end) noexcept {

@@ -39,7 +39,9 @@ void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote not
 void Stream::note_signal(std::uint64_t index, const orr_packet_semaphore& packet) noexcept {
     SignalLog& log = SignalLog::get();
     if (packet.header.opcode == ORR_PKT_WAIT) {
-        relayed_ = log.find(packet.semaphore, packet.value, trail_.number(), index);
+        relayed_ = log.find(packet.semaphore, log.generation(packet.semaphore), packet.value, trail_.number(),
+                            index);
+        if (relayed_.from == orrProfFromOutside && SignalLog::missed()) relayed_ = {};
     } else if (packet.header.opcode == ORR_PKT_SIGNAL) {
         const SignalLog::Source source = use_ == Use::kRelay ? relayed_
                                          : use_ == Use::kWork
@@ -114,6 +116,7 @@ void Stream::note_sides(const orr_packet& packet, WorkNote& work) const {
         case ORR_PKT_WAIT: {
             const auto wait = std::bit_cast<orr_packet_semaphore>(packet);
             work.semaphore = wait.semaphore;
+            work.generation = SignalLog::get().generation(wait.semaphore);
             work.value = wait.value;
             break;
         }

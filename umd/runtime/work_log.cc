@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
@@ -60,35 +61,62 @@ SignalLog& SignalLog::get() {
     return *log;
 }
 
+void SignalLog::begin(std::uint64_t semaphore, bool shared) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = signals_.find(semaphore);
+    // What nobody has asked for yet needs no entry.
+    if (found == signals_.end() && !shared && !prof_has(orrProfWantWork)) return;
+    try {
+        Signals& own = found == signals_.end() ? signals_[semaphore] : found->second;
+        count_ -= own.sources.size();
+        own = {.generation = ++generations_, .shared = shared, .dropped = 0, .sources = {}};
+    } catch (const std::bad_alloc&) {
+        miss();
+    }
+}
+
+std::uint64_t SignalLog::generation(std::uint64_t semaphore) const {
+    const std::lock_guard lock(mutex_);
+    const auto own = signals_.find(semaphore);
+    return own == signals_.end() ? 0 : own->second.generation;
+}
+
 void SignalLog::note(std::uint64_t semaphore, std::uint64_t value, Source source) noexcept {
     const std::lock_guard lock(mutex_);
     try {
         if (count_ == kMost) {
-            sources_.clear();
+            for (auto& [va, own] : signals_) {
+                if (own.sources.empty()) continue;
+                own.dropped = std::prev(own.sources.end())->first;
+                own.sources.clear();
+            }
             count_ = 0;
-            forgot_ = true;
         }
-        auto& own = sources_[semaphore];
-        if (own.insert_or_assign(value, source).second) ++count_;
-        if (own.size() <= kMostOfOne) return;
-        own.erase(own.begin());
+        Signals& own = signals_[semaphore];
+        if (own.sources.insert_or_assign(value, source).second) ++count_;
+        if (own.sources.size() <= kMostOfOne) return;
+        own.dropped = own.sources.begin()->first;
+        own.sources.erase(own.sources.begin());
         --count_;
     } catch (const std::bad_alloc&) {
-        forgot_ = true;
+        miss();
     }
 }
 
-SignalLog::Source SignalLog::find(std::uint64_t semaphore, std::uint64_t value, std::uint64_t stream,
-                                  std::uint64_t index) const {
+SignalLog::Source SignalLog::find(std::uint64_t semaphore, std::uint64_t generation, std::uint64_t value,
+                                  std::uint64_t stream, std::uint64_t index) const {
     const std::lock_guard lock(mutex_);
-    const Source nobody{forgot_ ? orrProfFromUnknown : orrProfFromOutside};
-    const auto own = sources_.find(semaphore);
-    if (own == sources_.end()) return nobody;
-    auto first = own->second.lower_bound(value);
-    while (first != own->second.end() && first->second.from == orrProfFromStream &&
+    const auto found = signals_.find(semaphore);
+    if (found == signals_.end() || found->second.generation != generation) return {};
+    const Signals& own = found->second;
+    if (value <= own.dropped) return {};
+    auto first = own.sources.lower_bound(value);
+    while (first != own.sources.end() && first->second.from == orrProfFromStream &&
            first->second.stream == stream && first->second.index > index)
         ++first;
-    return first == own->second.end() ? nobody : first->second;
+    if (first == own.sources.end()) return {own.shared ? orrProfFromOutside : orrProfFromUnknown};
+    // One for more may have come after who is not known here.
+    return first->first == value || (!own.shared && !missed()) ? first->second : Source{};
 }
 
 void WorkTrail::add(std::uint64_t index, const WorkNote& note) noexcept {
@@ -141,7 +169,7 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     semaphore = entry->note.semaphore;
     if (semaphore == 0) return true;
     const SignalLog::Source source =
-        SignalLog::get().find(semaphore, entry->note.value, number_, whole.index);
+        SignalLog::get().find(semaphore, entry->note.generation, entry->note.value, number_, whole.index);
     work.from = source.from;
     work.from_stream = source.stream;
     work.from_index = source.index;
@@ -280,6 +308,8 @@ Status WorkLog::tell_all() {
             work.device = context_.device();
             work.stream_name = known->label.c_str();
             const std::string name = semaphore == 0 ? std::string() : context_.semaphore_name(semaphore);
+            if (work.from == orrProfFromOutside && context_.fleet().may_have_signalled(semaphore))
+                work.from = orrProfFromUnknown;
             if (!name.empty()) work.from_name = name.c_str();
             orrProfWorkCounters counters{};
             if (!did.empty() && did[i].known != 0) {

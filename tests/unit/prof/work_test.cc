@@ -188,14 +188,38 @@ TEST_F(Work, OfAWaitIsFromItsBeginToItsEnd) {
     EXPECT_EQ(all[0].from_name, "");
 }
 
-// A wait that somebody outside has ended, with a signal for the same semaphore behind it: that was not who.
+// Who ended a wait: nobody rather than the wrong one.
 TEST(SignalLog, DoesNotTakeWhatStandsBehindTheWait) {
-    SignalLog& log = SignalLog::get();
+    SignalLog log;
+    constexpr std::uint64_t kSemaphore = 0x5e3a;
+    log.note(kSemaphore, 1, {orrProfFromStream, 7, 11});
+    EXPECT_NE(log.find(kSemaphore, 0, 1, 7, 10).from, orrProfFromStream);
+    EXPECT_EQ(log.find(kSemaphore, 0, 1, 7, 12).from, orrProfFromStream);
+    EXPECT_EQ(log.find(kSemaphore, 0, 1, 8, 10).index, 11u);
+}
+
+TEST(SignalLog, OfWhatOthersSignalTooKnowsExactValuesOnly) {
+    SignalLog log;
     constexpr std::uint64_t kSemaphore = 0x5e3a;
     log.note(kSemaphore, 2, {orrProfFromStream, 7, 11});
-    EXPECT_NE(log.find(kSemaphore, 1, 7, 10).from, orrProfFromStream);
-    EXPECT_EQ(log.find(kSemaphore, 1, 7, 12).from, orrProfFromStream);
-    EXPECT_EQ(log.find(kSemaphore, 1, 8, 10).index, 11u);
+    EXPECT_EQ(find(1, 7), orrProfFromOutside) << "the wait's own stream answers";
+    EXPECT_EQ(find(1, 8), orrProfFromUnknown) << "somebody else, once that was there";
+    EXPECT_EQ(find(2, 8), orrProfFromStream);
+    EXPECT_EQ(find(3, 8), orrProfFromOutside);
+}
+
+TEST(SignalLog, WhatIsForgottenIsNobodys) {
+    SignalLog log;
+    constexpr std::uint64_t kSemaphore = 0x5e3a;
+    for (std::uint64_t value = 1; value <= 5'000; ++value)
+        log.note(kSemaphore, value, {orrProfFromStream, 7, value});
+    EXPECT_EQ(log.find(kSemaphore, 0, 500, 8, 1).from, orrProfFromUnknown);
+    EXPECT_EQ(log.find(kSemaphore, 0, 4'000, 8, 1).index, 4'000u);
+    // Another semaphore is there now: waits for this one are not told with its signals.
+    log.begin(kSemaphore, false);
+    log.note(kSemaphore, 4'000, {orrProfFromStream, 9, 1});
+    EXPECT_EQ(log.find(kSemaphore, 0, 4'000, 8, 1).from, orrProfFromUnknown);
+    EXPECT_EQ(log.find(kSemaphore, log.generation(kSemaphore), 4'000, 8, 1).stream, 9u);
 }
 
 // So whoever reads it can go from a wait to what it waited for.
@@ -214,6 +238,11 @@ TEST_F(Work, OfAWaitHasTheStreamThatEndedIt) {
             const std::lock_guard lock(card.mutex());
             if (std::ranges::count_if(card.queues, [](const auto& queue) { return queue.waiting; }) ==
                 static_cast<std::ptrdiff_t>(count))
+    const auto find = [&](std::uint64_t value, std::uint64_t stream) {
+        return log.find(kSemaphore, log.generation(kSemaphore), value, stream, 10).from;
+    };
+    log.begin(kSemaphore, true);
+    EXPECT_EQ(find(1, 7), orrProfFromOutside);
                 break;
         }
     };
@@ -265,6 +294,69 @@ TEST_F(Work, OfCopiesHasTheirBytesAndSides) {
     box.dst_stride[1] = box.src_stride[1] = 40;
     box.dst_stride[2] = box.src_stride[2] = 200;
     box.kind = orrMemcpyHostToDevice;
+// The memory of one that was destroyed is the next one's.
+TEST_F(Work, OfAWaitDoesNotHaveWhoSignalledAnEarlierSemaphore) {
+    Watched watched;
+    orrStream_t other = nullptr, third = nullptr;
+    ASSERT_OK(orrStreamCreate(&other, 0));
+    ASSERT_OK(orrStreamCreate(&third, 0));
+    orrSemaphore_t semaphore = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    for (std::uint64_t value = 1; value <= 10; ++value)
+        ASSERT_OK(orrStreamSignalSemaphore(other, semaphore, value));
+    ASSERT_OK(orrStreamSynchronize(other));
+    ASSERT_OK(orrSemaphoreDestroy(semaphore));
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 5, nullptr));
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, third));
+    ASSERT_OK(orrStreamSignalSemaphore(third, semaphore, 10));
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 2u);
+    const auto [filled, waited] =
+        all[0].name == "fill" ? std::pair(all[0], all[1]) : std::pair(all[1], all[0]);
+    EXPECT_NE(waited.work.from, static_cast<std::uint32_t>(orrProfFromOutside)) << "nobody else has it";
+    if (waited.work.from == orrProfFromStream) {
+        EXPECT_EQ(waited.work.from_stream, filled.work.stream);
+    }
+    EXPECT_OK(orrStreamDestroy(other));
+    EXPECT_OK(orrStreamDestroy(third));
+    EXPECT_OK(orrSemaphoreDestroy(semaphore));
+}
+
+// Who signals before somebody listens is not another process.
+TEST_F(Work, OfAWaitForWhatWasSubmittedBeforeIsNobodys) {
+    orrStream_t other = nullptr, third = nullptr;
+    orrSemaphore_t semaphore = nullptr, gate = nullptr, shared = nullptr;
+    ASSERT_OK(orrStreamCreate(&other, 0));
+    ASSERT_OK(orrStreamCreate(&third, 0));
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrSemaphoreCreate(&shared, orrSemaphoreInterprocess));
+    ASSERT_OK(orrStreamWaitSemaphore(other, gate, 1, nullptr));
+    ASSERT_OK(orrStreamSignalSemaphore(other, semaphore, 1));
+    ASSERT_OK(orrStreamSignalSemaphore(other, shared, 1));
+    Watched watched;
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
+    ASSERT_OK(orrStreamWaitSemaphore(third, shared, 1, nullptr));
+    FakeCard& card = system_.card();
+    while (true) {  // until the card has come to all three
+        const std::lock_guard lock(card.mutex());
+        if (std::ranges::count_if(card.queues, [](const auto& queue) { return queue.waiting; }) == 3) break;
+    }
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
+    synchronize();
+    ASSERT_OK(orrStreamSynchronize(third));
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 2u);
+    for (const Done& one : all)
+        EXPECT_EQ(one.work.from, static_cast<std::uint32_t>(orrProfFromUnknown));
+    EXPECT_OK(orrStreamDestroy(other));
+    EXPECT_OK(orrStreamDestroy(third));
+    for (const orrSemaphore_t one : {semaphore, gate, shared})
+        EXPECT_OK(orrSemaphoreDestroy(one));
+}
+
     ASSERT_OK(orrMemcpyNDAsync(&box, stream_));
     synchronize();
     using Sides = std::vector<std::vector<std::int64_t>>;
