@@ -36,12 +36,11 @@ Status SampleLog::start(std::uint64_t period_ns, std::vector<orrCounter_t> count
     }
     std::unique_lock<std::timed_mutex> telling;
     ORR_TRY(entered, enter(telling));
-    ORR_TRY(told, tell_all());
+    ORR_TRY(told, take_all(true));
     ORR_TRY(started, context_.winsys().want_samples(static_cast<std::uint32_t>(period_ns), set));
     words_.resize(kWords);
     counters_ = std::move(counters);
     period_ns_ = period_ns;
-    last_ = 0;
     const std::lock_guard lock(mutex_);
     on_ = true;
     try {
@@ -56,30 +55,35 @@ Status SampleLog::start(std::uint64_t period_ns, std::vector<orrCounter_t> count
 
 Status SampleLog::stop() {
     std::unique_lock<std::timed_mutex> telling;
-    Status drained;
-    // Who is told of one may end them.
-    if (t_telling != this) {
+    Status taken;
+    // Who is told of one may end them: what there is beside it is not told.
+    if (t_telling == this) {
+        ended_ = true;
+        backlog_.clear();
+    } else {
         ORR_TRY(entered, enter(telling));
-        drained = tell_all();
+        taken = take_all(true);
     }
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(on_, false)) return drained;
+    if (!std::exchange(on_, false)) return taken;
     counters_.clear();
     auto stopped = context_.winsys().want_samples(0, {});
-    return drained ? stopped : drained;
+    return taken ? stopped : taken;
 }
 
 void SampleLog::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {
-        if (!on_) {
-            wake_.wait(lock, stop, [this] { return on_; });
+        if (!on_ && !owes_) {
+            wake_.wait(lock, stop, [this] { return on_ || owes_; });
             continue;
         }
         wake_.wait_for(lock, stop, kPause, [] { return false; });
+        owes_ = false;
         lock.unlock();
-        (void)drain();
+        const bool told = drain().has_value();
         lock.lock();
+        owes_ = owes_ || !told;
     }
 }
 
@@ -87,7 +91,7 @@ Status SampleLog::drain() {
     if (t_telling != nullptr) return {};
     std::unique_lock<std::timed_mutex> telling;
     ORR_TRY(entered, enter(telling));
-    return tell_all();
+    return take_all(false);
 }
 
 Status SampleLog::enter(std::unique_lock<std::timed_mutex>& telling) {
@@ -96,38 +100,90 @@ Status SampleLog::enter(std::unique_lock<std::timed_mutex>& telling) {
     return fail(orrErrorTimeout, "a callback that is told of samples has not returned for a second");
 }
 
-Status SampleLog::tell_all() {
-    struct Telling {
-        explicit Telling(const SampleLog* log) { t_telling = log; }
-        ~Telling() { t_telling = before; }
-        const SampleLog* before = t_telling;
-    } const telling(this);
-    SampleRead read{};
-    do {
-        if (counters_.empty()) return {};
+Status SampleLog::take_all(bool last) {
+    // Whoever is inside of a callback would tell them past it.
+    const bool later = thread_marks().inside != 0;
+    if (!later) tell_backlog();
+    for (SampleRead read{.more = true}; read.more && !counters_.empty();) {
         ORR_TRY(got, context_.winsys().read_samples(words_));
         read = *got;
-        const std::size_t size = kHead + counters_.size();
-        for (std::size_t at = 0; at + size <= read.words; at += size) {
-            if (counters_.size() + kHead != size) return {};  // a callback has ended them
-            orrProfSample sample = ORR_INIT(orrProfSample);
-            sample.device = context_.device();
-            sample.count = static_cast<std::uint32_t>(counters_.size());
-            sample.period_ns = period_ns_;
-            sample.time_ps = words_[at];
-            // Numbers begin anew where what was asked for before was still in the ring.
-            const std::uint64_t number = std::max<std::uint64_t>(words_[at + 1], 1);
-            sample.lost = number - 1 - (number > last_ ? last_ : 0);
-            sample.counters = counters_.data();
-            sample.values = words_.data() + at + kHead;
-            last_ = number;
-            orrProfRecord told = ORR_INIT(orrProfRecord);
-            told.kind = orrProfSampled;
-            told.params = &sample;
-            Profiler::get().tell_as_it_is(told, orrProfWantSamples);
+        const std::span words = std::span(words_).first(read.words);
+        if (!later) {
+            tell(words, counters_, period_ns_, read.lost);
+        } else if ((!words.empty() || read.lost) && backlog_.size() < kMostBatches) {
+            backlog_.push_back({{words.begin(), words.end()}, counters_, period_ns_, read.lost, false});
+        } else if (!words.empty() && !backlog_.empty()) {
+            backlog_.back().lost = true;
         }
-    } while (read.more);
+    }
+    if (last && !counters_.empty()) {
+        if (later) {
+            if (backlog_.empty()) backlog_.push_back({{}, counters_, period_ns_, false, false});
+            backlog_.back().last = true;
+        } else {
+            tell_end(counters_, period_ns_);
+        }
+    }
+    if (later && !backlog_.empty()) {
+        const std::lock_guard lock(mutex_);
+        owes_ = true;
+        wake_.notify_all();
+    }
     return {};
+}
+
+void SampleLog::tell_backlog() {
+    while (!backlog_.empty()) {
+        const Batch batch = std::move(backlog_.front());
+        backlog_.pop_front();
+        tell(batch.words, batch.counters, batch.period_ns, batch.lost);
+        if (batch.last && !ended_) tell_end(batch.counters, batch.period_ns);
+    }
+}
+
+void SampleLog::tell(std::span<const std::uint64_t> words, std::span<const orrCounter_t> counters,
+                     std::uint64_t period_ns, bool lost) {
+    const std::vector<orrCounter_t> own(counters.begin(), counters.end());
+    const std::size_t size = kHead + own.size();
+    ended_ = false;
+    for (std::size_t at = 0; at + size <= words.size(); at += size) {
+        orrProfSample sample = ORR_INIT(orrProfSample);
+        sample.count = static_cast<std::uint32_t>(own.size());
+        sample.period_ns = period_ns;
+        sample.time_ps = words[at];
+        // Numbers begin anew with what is asked for.
+        const std::uint64_t number = std::max<std::uint64_t>(words[at + 1], 1);
+        sample.lost = number - 1 - (number > last_ ? last_ : 0);
+        sample.counters = own.data();
+        sample.values = words.data() + at + kHead;
+        last_ = number;
+        lost_ = false;
+        tell_one(sample);
+        if (!ended_) continue;
+        last_ = 0;
+        return;
+    }
+    lost_ = lost_ || lost;
+}
+
+void SampleLog::tell_end(std::span<const orrCounter_t> counters, std::uint64_t period_ns) {
+    last_ = 0;
+    if (!std::exchange(lost_, false)) return;
+    orrProfSample sample = ORR_INIT(orrProfSample);
+    sample.period_ns = period_ns;
+    sample.lost = 1;
+    sample.counters = counters.data();
+    tell_one(sample);
+}
+
+void SampleLog::tell_one(orrProfSample& sample) {
+    const SampleLog* const before = std::exchange(t_telling, this);
+    sample.device = context_.device();
+    orrProfRecord told = ORR_INIT(orrProfRecord);
+    told.kind = orrProfSampled;
+    told.params = &sample;
+    Profiler::get().tell_as_it_is(told, orrProfWantSamples);
+    t_telling = before;
 }
 
 void SampleLog::end() {

@@ -3,7 +3,9 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -15,7 +17,8 @@ namespace orrery::umd {
 
 class Context;
 
-// Of a card. Threads: any.
+// Of a card. Threads: any. What is taken by a thread that is inside of a callback is told a little later, by
+// another one.
 class SampleLog {
   public:
     explicit SampleLog(Context& context) : context_(context) {}
@@ -23,7 +26,7 @@ class SampleLog {
     Status start(std::uint64_t period_ns, std::vector<orrCounter_t> counters);
     // Tells the last ones. Nothing if there are none.
     Status stop();
-    // Tells all that the card has taken until now. Not from inside of a callback: then it does nothing.
+    // Tells all that the card has taken until now. From inside of a callback of samples it does nothing.
     Status drain();
     // No more callbacks after this; before its context goes.
     void end();
@@ -35,18 +38,39 @@ class SampleLog {
     void run(const std::stop_token& stop);
     // Locks drain_mutex_, and waits for it a second at most.
     Status enter(std::unique_lock<std::timed_mutex>& telling);
-    Status tell_all();
+    // Tells what there is, or keeps it for later; last: other samples are asked for behind it, or none.
+    Status take_all(bool last);
+    void tell_backlog();
+    void tell(std::span<const std::uint64_t> words, std::span<const orrCounter_t> counters,
+              std::uint64_t period_ns, bool lost);
+    void tell_end(std::span<const orrCounter_t> counters, std::uint64_t period_ns);
+    void tell_one(orrProfSample& sample);
+
+    struct Batch {
+        std::vector<std::uint64_t> words;
+        std::vector<orrCounter_t> counters;
+        std::uint64_t period_ns = 0;
+        bool lost = false;  // some behind it
+        bool last = false;  // of what was asked for
+    };
+    static constexpr std::size_t kMostBatches = 256;
 
     Context& context_;
-    std::mutex mutex_;  // of thread_ and on_; inside of drain_mutex_
+    std::mutex mutex_;  // of the next three; inside of drain_mutex_
     bool on_ = false;
+    bool owes_ = false;  // there is a backlog
     std::jthread thread_;
     std::condition_variable_any wake_;
     // Held while samples are told. What follows is looked at and changed with it, or by who is told.
     std::timed_mutex drain_mutex_;
     std::vector<orrCounter_t> counters_;  // in the order of their numbers; empty: none are wanted
-    std::uint64_t period_ns_ = 0, last_ = 0;
+    std::uint64_t period_ns_ = 0;
     std::vector<std::uint64_t> words_;
+    std::deque<Batch> backlog_;
+    // Of what has been told: the number of the last one; some were lost behind it; who was told has ended
+    // them.
+    std::uint64_t last_ = 0;
+    bool lost_ = false, ended_ = false;
 };
 
 }  // namespace orrery::umd

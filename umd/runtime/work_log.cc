@@ -289,6 +289,9 @@ Status WorkLog::tell_all() {
         look(true);
         return std::ranges::find_if(streams, is_it);
     };
+    // Whoever is inside of a callback would tell them past it: they are told by this log's thread.
+    const bool later = thread_marks().inside != 0;
+    if (!later) tell_backlog();
     look(false);
     std::array<drm_orr_work_record, kBatch> records;
     std::vector<drm_orr_work_counters> did(counters_.load() ? kBatch : 0);
@@ -305,11 +308,16 @@ Status WorkLog::tell_all() {
             std::uint64_t semaphore = 0;
             if (known == streams.end() || !known->stream->trail().find(record, told, work, semaphore))
                 continue;
-            work.device = context_.device();
-            work.stream_name = known->label.c_str();
-            const std::string name = semaphore == 0 ? std::string() : context_.semaphore_name(semaphore);
             if (work.from == orrProfFromOutside && context_.fleet().may_have_signalled(semaphore))
                 work.from = orrProfFromUnknown;
+            work.device = context_.device();
+            if (later) {
+                keep(told, work, known->label, semaphore == 0 ? "" : context_.semaphore_name(semaphore),
+                     did.empty() || did[i].known == 0 ? std::nullopt : std::optional(counters_of(did[i])));
+                continue;
+            }
+            work.stream_name = known->label.c_str();
+            const std::string name = semaphore == 0 ? std::string() : context_.semaphore_name(semaphore);
             if (!name.empty()) work.from_name = name.c_str();
             orrProfWorkCounters counters{};
             if (!did.empty() && did[i].known != 0) {
@@ -320,7 +328,11 @@ Status WorkLog::tell_all() {
             told.params = &work;
             Profiler::get().tell_as_it_is(told, orrProfWantWork);
         }
-        if (read.lost) tell_lost();
+        if (!read.lost) continue;
+        if (later)
+            backlog_lost_ = true;
+        else
+            tell_lost();
     } while (read.more);
     looked = false;
     Status sampled = context_.pc_log().tell_all([&](std::uint32_t queue) -> Stream* {
@@ -330,6 +342,28 @@ Status WorkLog::tell_all() {
     for (const Known& known : streams)
         known.stream->trail().drop(known.executed);
     return sampled;
+}
+
+void WorkLog::keep(const orrProfRecord& record, const orrProfWork& work, const std::string& stream_name,
+                   const std::string& from_name, const std::optional<orrProfWorkCounters>& counters) {
+    if (backlog_.size() == kMostBacklog) {
+        backlog_.pop_front();
+        backlog_lost_ = true;
+    }
+    backlog_.push_back({record, work, stream_name, from_name, counters});
+}
+
+void WorkLog::tell_backlog() {
+    for (; !backlog_.empty(); backlog_.pop_front()) {
+        Kept& kept = backlog_.front();
+        kept.work.stream_name = kept.stream_name.c_str();
+        if (!kept.from_name.empty()) kept.work.from_name = kept.from_name.c_str();
+        if (kept.counters) kept.work.counters = &*kept.counters;
+        kept.record.kind = orrProfWorkDone;
+        kept.record.params = &kept.work;
+        Profiler::get().tell_as_it_is(kept.record, orrProfWantWork);
+    }
+    if (std::exchange(backlog_lost_, false)) tell_lost();
 }
 
 void WorkLog::tell_lost() {

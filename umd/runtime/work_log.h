@@ -112,8 +112,9 @@ class WorkLog {
     explicit WorkLog(Context& context) : context_(context) {}
     // Records are wanted from now on, until no subscriber wants any. False: the card makes none.
     bool want() noexcept;
-    // Tells all that the card has recorded until now. It waits for others who do so a second at most. Not
-    // from inside of a callback: then it does nothing. An error: the card records nothing.
+    // Tells all that the card has recorded until now. It waits for others who do so a second at most. From
+    // inside of a callback of work it does nothing; inside of another, all is told a little later, by the
+    // log's own thread. An error: the card records nothing.
     Status drain();
     // No more callbacks after this; before its context goes.
     void end();
@@ -124,7 +125,18 @@ class WorkLog {
 
     void run(const std::stop_token& stop);
     Status tell_all();
+    void keep(const orrProfRecord& record, const orrProfWork& work, const std::string& stream_name,
+              const std::string& from_name, const std::optional<orrProfWorkCounters>& counters);
+    void tell_backlog();
     void tell_lost();
+
+    struct Kept {
+        orrProfRecord record;
+        orrProfWork work;
+        std::string stream_name, from_name;
+        std::optional<orrProfWorkCounters> counters;
+    };
+    static constexpr std::size_t kMostBacklog = std::size_t{1} << 16;  // then the oldest go
 
     Context& context_;
     std::atomic<State> state_{State::kOff};
@@ -133,7 +145,9 @@ class WorkLog {
     Error refused_;
     std::jthread thread_;
     std::condition_variable_any wake_;
-    std::timed_mutex drain_mutex_;
+    std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
+    std::deque<Kept> backlog_;
+    bool backlog_lost_ = false;  // more, before what comes behind it
 };
 
 }  // namespace orrery::umd

@@ -486,7 +486,8 @@ class DrmDevice final : public Device {
         if (const int number = file_->ioctl(DRM_IOCTL_ORR_SAMPLE_READ, &read); number != 0)
             return fail_errno(number, file_->what("reading samples of its counters"));
         return SampleRead{.words = std::min<std::size_t>(read.count, words.size()),
-                          .more = (read.flags & ORR_WORK_MORE) != 0};
+                          .more = (read.flags & ORR_WORK_MORE) != 0,
+                          .lost = (read.flags & ORR_WORK_LOST) != 0};
     }
 
     Status want_pcs(std::uint32_t period_ns) override {

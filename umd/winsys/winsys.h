@@ -170,6 +170,7 @@ using PcRead = WorkRead;
 struct SampleRead {
     std::size_t words = 0;  // of whole samples
     bool more = false;
+    bool lost = false;  // some behind them
 };
 
 class Device {

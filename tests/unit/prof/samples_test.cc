@@ -3,7 +3,9 @@
 #include <orrery/prof.h>
 
 #include <bit>
+#include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/umd/api_test.h"
@@ -41,6 +43,10 @@ class Samples : public ::testing::Test {
     void take(std::initializer_list<std::uint64_t> words) {
         const std::lock_guard lock(system_.card().mutex());
         system_.card().sample_words.insert(system_.card().sample_words.end(), words);
+    }
+    void lose() {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().samples_lost = true;
     }
     std::uint32_t period() {
         const std::lock_guard lock(system_.card().mutex());
@@ -96,6 +102,78 @@ TEST_F(Samples, BeginAnewBehindThoseFromBefore) {
     ASSERT_EQ(all.size(), 3u);
     EXPECT_EQ(all[1].told.lost, 0u);
     EXPECT_EQ(all[2].told.lost, 0u);
+}
+
+// Those that are lost last have none behind them that could say so.
+TEST_F(Samples, AreMissedWhenTheyEnd) {
+    ASSERT_OK(orrProfStartSamples(0, 5000, &busy_, 1));
+    take({5'000'000, 1, 10});
+    lose();
+    ASSERT_EQ(flushed().size(), 1u);
+    take({9'000'000, 5, 11});
+    ASSERT_EQ(flushed().size(), 2u);
+    EXPECT_EQ(samples_[1].told.lost, 3u) << "once";
+    lose();
+    ASSERT_OK(orrProfStopSamples(0));
+    ASSERT_EQ(samples_.size(), 3u);
+    EXPECT_EQ(samples_[2].told.count, 0u);
+    EXPECT_EQ(samples_[2].told.lost, 1u);
+    EXPECT_EQ(samples_[2].told.device, 0);
+    ASSERT_OK(orrProfStartSamples(0, 5000, &busy_, 1));
+    ASSERT_OK(orrProfStopSamples(0));
+    EXPECT_EQ(samples_.size(), 3u);
+}
+
+// Of what a callback takes from the card nothing is lost: another thread tells it.
+TEST_F(Samples, WhatACallbackTakesIsTold) {
+    struct Tool {
+        Samples* test;
+        std::function<void()> at_leave;
+    } tool{this, {}};
+    orrProfOptions options = ORR_INIT(orrProfOptions);
+    options.want = orrProfWantSamples | orrProfWantCalls;
+    ASSERT_OK(orrProfUnsubscribe(subscription_));
+    const auto told_or_leave = [](void* user, const orrProfRecord* record) {
+        Tool& own = *static_cast<Tool*>(user);
+        if (record->kind == orrProfSampled) told(own.test, record);
+        if (record->kind == orrProfLeave && own.at_leave) std::exchange(own.at_leave, {})();
+    };
+    ASSERT_OK(orrProfSubscribe(&subscription_, told_or_leave, &tool, &options));
+    const auto inside = [&](const std::function<void()>& what) {
+        tool.at_leave = what;
+        int count = 0;
+        ASSERT_OK(orrGetDeviceCount(&count));
+    };
+    const auto wait_for = [&](std::size_t count) {
+        while (true) {
+            const std::lock_guard lock(mutex_);
+            if (samples_.size() >= count) break;
+        }
+    };
+    inside([&] {
+        ASSERT_OK(orrProfStartSamples(0, 1000, &busy_, 1));
+        take({1, 1, 10});
+        ASSERT_OK(orrProfFlush());
+        take({2, 2, 11});
+        ASSERT_OK(orrProfStartSamples(0, 2000, &bells_, 1));
+        take({3, 1, 12});
+        lose();
+        ASSERT_OK(orrProfStopSamples(0));
+    });
+    wait_for(4);
+    ASSERT_OK(orrProfStartSamples(0, 1000, &busy_, 1));
+    take({4, 1, 13});
+    const auto all = flushed();
+    ASSERT_EQ(all.size(), 5u);
+    EXPECT_EQ(all[0].told.period_ns, 1000u);
+    EXPECT_EQ(all[1].counters, std::vector{busy_});
+    EXPECT_EQ(all[2].counters, std::vector{bells_});
+    EXPECT_EQ(all[2].told.period_ns, 2000u);
+    for (const std::size_t i : {0u, 1u, 2u, 4u}) {
+        EXPECT_EQ(all[i].told.lost, 0u) << i;
+        EXPECT_EQ(all[i].values, std::vector<std::uint64_t>{10 + i - i / 4});
+    }
+    EXPECT_EQ(all[3].told.count, 0u);
 }
 
 TEST_F(Samples, AreOfAllIfNothingElseIsSaid) {

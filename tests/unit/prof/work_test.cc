@@ -59,10 +59,12 @@ class Watched {
         return lost_;
     }
     std::function<void()> and_then;
+    std::function<void(const orrProfRecord&)> at_leave;
 
   private:
     static void told(void* user, const orrProfRecord* record) {
         auto& self = *static_cast<Watched*>(user);
+        if (record->kind == orrProfLeave && self.at_leave) self.at_leave(*record);
         {
             const std::lock_guard lock(self.mutex_);
             if (record->kind == orrProfEnter) self.last_call_ = record->correlation;
@@ -149,6 +151,26 @@ TEST_F(Work, IsToldWithoutAFlushToo) {
     fill(64);
     const auto all = watched.wait_for(1);
     EXPECT_NE(all[0].record.correlation, 0u) << "also where calls are not told";
+}
+
+// Who flushes inside of a callback: what it takes from the card is told by another thread.
+TEST_F(Work, ThatACallbackFlushesIsTold) {
+    Watched watched(orrProfWantWork | orrProfWantCalls);
+    watched.at_leave = [&](const orrProfRecord& record) {
+        if (record.call != orrProfCall_orrStreamSynchronize) return;
+        EXPECT_OK(orrProfFlush());
+        // Its stream too: what it did is told all the same.
+        const orrStream_t gone = std::exchange(stream_, nullptr);
+        if (gone != nullptr) EXPECT_OK(orrStreamDestroy(gone));
+    };
+    fill(64);
+    copy(1024);
+    synchronize();
+    const auto all = watched.wait_for(2);
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].name, "fill");
+    EXPECT_EQ(all[1].name, "copy");
+    EXPECT_EQ(all[1].stream, "stream 'main' on device 0");
 }
 
 TEST_F(Work, OfAStreamIsToldBeforeTheStreamGoes) {

@@ -393,6 +393,7 @@ class FakeDevice final : public Device {
             card_.sample_words.pop_front();
         }
         read.more = !card_.sample_words.empty();
+        if (!read.more) read.lost = std::exchange(card_.samples_lost, false);
         return read;
     }
     Status want_pcs(std::uint32_t period_ns) override {

@@ -179,6 +179,7 @@ class FakeCard {
     std::uint32_t sample_ns = 0;
     std::array<std::uint64_t, 2> sample_set{};
     std::deque<std::uint64_t> sample_words;
+    bool samples_lost = false;  // behind these
     bool takes_samples = true;
     // Where vector cores are: at which period it is wanted, and what is read next.
     std::uint32_t pc_ns = 0;

@@ -207,7 +207,7 @@ ORR_API orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription);
 /**
  * All that cards have done until now has been told when it returns. orrErrorNotSupported: a card, or its
  * driver, tells nothing; others do. orrErrorTimeout: another thread's callback has kept it waiting for a
- * second. In a callback that is told of work it does nothing.
+ * second. In a callback that is told of work it does nothing; in another, all is told a little later.
  */
 ORR_API orrError_t orrProfFlush(void);
 
@@ -218,10 +218,10 @@ ORR_API orrError_t orrProfFlush(void);
 typedef struct orrProfSample {
     size_t size; /**< see ORR_INIT */
     int device;
-    uint32_t count;               /**< of counters */
+    uint32_t count;               /**< of counters; 0: no sample, but the last ones were lost */
     uint64_t period_ns;           /**< as it was asked for */
     uint64_t time_ps;             /**< when it was taken */
-    uint64_t lost;                /**< how many between the one before and this could not be told */
+    uint64_t lost;                /**< how many since the one before were lost; count 0: 1 or more */
     const orrCounter_t* counters; /**< in the order of the card's catalogue */
     const uint64_t* values;       /**< values[i] of counters[i] */
 } orrProfSample;
