@@ -23,8 +23,9 @@ std::uint64_t host_time_ns() noexcept {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-constexpr std::uint64_t kAll = orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantCounters |
-                               orrProfWantSamples | orrProfWantPcs;
+// Counters of work cost others room: who wants them says so.
+constexpr std::uint64_t kUsual =
+    orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSamples | orrProfWantPcs;
 
 }  // namespace
 
@@ -87,7 +88,7 @@ Result<orrProfSubscription_t> Profiler::subscribe(orrProfCallback callback, void
         slot.owner = ++last_generation_;
         slot.callback = callback;
         slot.user = user;
-        slot.want = want == 0 ? kAll : want;
+        slot.want = want == 0 ? kUsual : want;
         slot.generation.store(slot.owner);
         update_wanted();
         const std::uint64_t number = slot.owner << 3 | static_cast<std::uint64_t>(&slot - slots_.data());

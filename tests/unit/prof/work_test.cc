@@ -482,6 +482,20 @@ TEST_F(Work, HasCountersOnlyWhileTheyAreWanted) {
     EXPECT_FALSE(all[1].counters);
 }
 
+// Who subscribes to all of what an older version knew costs nobody that room.
+TEST_F(Work, HasNoCountersForWhoJustSubscribes) {
+    Watched watched(0);
+    fill(64);
+    with_card([](const FakeCard& card) {
+        EXPECT_TRUE(card.work_wanted);
+        EXPECT_FALSE(card.counters_wanted);
+    });
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_FALSE(all[0].counters);
+}
+
 TEST_F(Work, HasCountersOnceTheCardCan) {
     with_card([](FakeCard& card) { card.counters_busy = 1; });
     Watched watched(orrProfWantWork | orrProfWantCounters);
