@@ -81,7 +81,7 @@ class Recorder {
         texts_.clear();
         cards_.clear();
         memory_.clear();
-        sampled_.clear();
+        sample_tries_.clear();
         sample_sets_.clear();
         reopen_ = true;
         mutex_.unlock();
@@ -321,15 +321,31 @@ class Recorder {
     void sample_card() {
         int device = 0;
         if (orrGetDevice(&device) != orrSuccess) return;
+        if (sample_ns_ != 0) {
+            ask(sample_tries_, device, "",
+                [&] { return orrProfStartSamples(device, sample_ns_, nullptr, 0); });
+        }
+        if (pc_ns_ != 0) {
+            ask(pc_tries_, device, "'s vector cores",
+                [&] { return orrProfStartPcSampling(device, pc_ns_); });
+        }
+    }
+    // Another process has them, maybe: it may go.
+    template <typename Start>
+    void ask(std::map<int, int>& all, int device, const char* part, const Start& start) {
+        int tries = 0;
         {
             const std::lock_guard lock(mutex_);
-            if (!sampled_.insert(device).second) return;
+            tries = ++all[device];
         }
-        if (sample_ns_ != 0 && orrProfStartSamples(device, sample_ns_, nullptr, 0) != orrSuccess)
-            std::fprintf(stderr, "orrery-prof: no samples of device %d: %s\n", device, orrGetLastErrorText());
-        if (pc_ns_ != 0 && orrProfStartPcSampling(device, pc_ns_) != orrSuccess)
-            std::fprintf(stderr, "orrery-prof: no samples of device %d's vector cores: %s\n", device,
+        if (tries > kSampleTries) return;
+        if (start() == orrSuccess) {
+            const std::lock_guard lock(mutex_);
+            all[device] = kSampleTries;
+        } else if (tries == 1) {
+            std::fprintf(stderr, "orrery-prof: no samples of device %d%s: %s\n", device, part,
                          orrGetLastErrorText());
+        }
     }
     void add_pc_sample(const orrProfRecord& record, const orrProfPcSample& told) {
         const auto lock = ready();
@@ -363,17 +379,17 @@ class Recorder {
         sample.device = static_cast<std::uint32_t>(told.device);
         sample.count = told.count;
         sample.time_ps = told.time_ps;
-        const std::span counters(told.counters, told.count);
+        const SampleSet set{told.period_ns, {told.counters, told.counters + told.count}};
         auto lock = ready();
-        if (!std::ranges::equal(sample_sets_[told.device], counters)) {
+        if (told.count != 0 && sample_sets_[told.device] != set) {
             lock.unlock();  // only one thread is told of a card's samples at a time
             const auto known = catalogue(told.device);
             lock.lock();
-            sample_sets_[told.device].assign(counters.begin(), counters.end());
+            sample_sets_[told.device] = set;
             add_sample_set(told, known);
         }
         if (told.lost != 0) add_lost(sample.device, Type::kSample, told.lost);
-        add_with(Type::kSample, sample, told.values, told.count * sizeof *told.values);
+        if (told.count != 0) add_with(Type::kSample, sample, told.values, told.count * sizeof *told.values);
     }
     // The catalogue that its counters are of.
     static std::vector<orrCounterInfo> catalogue(int device) {
@@ -449,8 +465,10 @@ class Recorder {
     };
     std::string folder_;
     std::uint64_t limit_ = 0, sample_ns_ = 0, pc_ns_ = 0;
-    std::set<int> sampled_;                                 // cards of which samples were asked for
-    std::map<int, std::vector<orrCounter_t>> sample_sets_;  // that the part says theirs have
+    using SampleSet = std::pair<std::uint64_t, std::vector<orrCounter_t>>;  // period and counters
+    static constexpr int kSampleTries = 8;
+    std::map<int, int> sample_tries_, pc_tries_;  // how often samples of a card were asked for
+    std::map<int, SampleSet> sample_sets_;        // that the part says theirs are of
     bool reopen_ = false;
     std::mutex mutex_;
     Part part_;
