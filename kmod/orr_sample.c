@@ -28,6 +28,8 @@ static_assert(sizeof(struct drm_orr_sample_read) == 40);
 #define ORR_SAMPLE_LOOK 16384u
 /* Of ORR_SINK_SAMPLE, before its counters. */
 #define ORR_SAMPLE_WORDS 4u
+/* Model time for each word of a sample, at least. */
+#define ORR_SAMPLE_WORD_NS 50u
 
 static void orr_sample_write(struct orr_device *odev, u32 period_ns, const u64 *set)
 {
@@ -46,6 +48,29 @@ static bool orr_sample_has(const struct orr_device *odev, const u64 *set)
 	if (counters < 64)
 		return !set[1] && !(set[0] >> counters);
 	return counters >= 128 || !(set[1] >> (counters - 64));
+}
+
+/* The ring is everybody's: what samples take of it each time is bounded. */
+static bool orr_sample_bearable(u32 period_ns, const u64 *set)
+{
+	const u32 words = ORR_SAMPLE_WORDS + hweight64(set[0]) + hweight64(set[1]);
+
+	return period_ns >= ORR_SINK_PERIOD_MIN && period_ns >= ORR_SAMPLE_WORD_NS * words;
+}
+
+/*
+ * All samples that were asked for before, if only by a process that is gone, are in the ring. The card does in
+ * order what it is told, and a snapshot is answered; but the first one may have been owed before.
+ */
+static int orr_sample_settle(struct orr_device *odev)
+{
+	const u64 none[2] = {};
+	u64 ignored;
+	int ret;
+
+	orr_sample_write(odev, 0, none);
+	ret = orr_counters_read(odev, 0, 1, &ignored);
+	return ret ?: orr_counters_read(odev, 0, 1, &ignored);
 }
 
 static void orr_sample_stop(struct orr_file *file)
@@ -78,7 +103,7 @@ static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_r
 	lockdep_assert_held(&sample->lock);
 	if (!orr_counts_jobs(odev))
 		return -EOPNOTSUPP;
-	if (args->period_ns < ORR_SINK_PERIOD_MIN || !orr_sample_has(odev, args->set))
+	if (!orr_sample_bearable(args->period_ns, args->set) || !orr_sample_has(odev, args->set))
 		return -EINVAL;
 	guard(mutex)(&odev->sink.lock);
 	if (odev->sink.sampler && odev->sink.sampler != file)
@@ -86,7 +111,8 @@ static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_r
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	if (!sample->wanted)
+	ret = orr_sample_settle(odev);
+	if (!ret && !sample->wanted)
 		ret = orr_sink_get(odev);
 	if (!ret) {
 		sample->wanted = true;

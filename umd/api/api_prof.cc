@@ -63,6 +63,14 @@ orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_
         }
         for (std::size_t number = 0; count == 0 && number < known; ++number)
             wanted.push_back(counter_of(number));
+        // As the driver has it (DRM_IOCTL_ORR_SAMPLE_READ): the card's room for records is everybody's.
+        const std::uint64_t least = 50 * (4 + wanted.size());
+        if (period_ns < least)
+            return fail(
+                orrErrorInvalidValue,
+                "samples of {} counters each {} ns would take the room for what the card has done: give "
+                "{} ns or more, or fewer counters",
+                wanted.size(), period_ns, least);
         return (*context)->sample_log().start(period_ns, std::move(wanted));
     });
 }

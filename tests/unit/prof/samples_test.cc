@@ -185,6 +185,15 @@ TEST_F(Samples, AreOfAllIfNothingElseIsSaid) {
     EXPECT_EQ(static_cast<std::size_t>(std::popcount(set[0]) + std::popcount(set[1])), count);
 }
 
+// Records of work, which are everybody's, come by the same way.
+TEST_F(Samples, LeaveRoomForRecords) {
+    system_.card().counters = 40;
+    EXPECT_FAIL(orrProfStartSamples(0, 2199, nullptr, 0), orrErrorInvalidValue,
+                "give 2200 ns or more, or fewer counters");
+    ASSERT_OK(orrProfStartSamples(0, 2200, nullptr, 0));
+    ASSERT_OK(orrProfStartSamples(0, 1000, &busy_, 1));
+}
+
 TEST_F(Samples, AreToldWithoutAFlushToo) {
     ASSERT_OK(orrProfStartSamples(0, 1000, &busy_, 1));
     take({5'000'000, 1, 10});

@@ -223,6 +223,11 @@ TEST(SignalLog, DoesNotTakeWhatStandsBehindTheWait) {
 TEST(SignalLog, OfWhatOthersSignalTooKnowsExactValuesOnly) {
     SignalLog log;
     constexpr std::uint64_t kSemaphore = 0x5e3a;
+    const auto find = [&](std::uint64_t value, std::uint64_t stream) {
+        return log.find(kSemaphore, log.generation(kSemaphore), value, stream, 10).from;
+    };
+    log.begin(kSemaphore, true);
+    EXPECT_EQ(find(1, 7), orrProfFromOutside);
     log.note(kSemaphore, 2, {orrProfFromStream, 7, 11});
     EXPECT_EQ(find(1, 7), orrProfFromOutside) << "the wait's own stream answers";
     EXPECT_EQ(find(1, 8), orrProfFromUnknown) << "somebody else, once that was there";
@@ -260,11 +265,6 @@ TEST_F(Work, OfAWaitHasTheStreamThatEndedIt) {
             const std::lock_guard lock(card.mutex());
             if (std::ranges::count_if(card.queues, [](const auto& queue) { return queue.waiting; }) ==
                 static_cast<std::ptrdiff_t>(count))
-    const auto find = [&](std::uint64_t value, std::uint64_t stream) {
-        return log.find(kSemaphore, log.generation(kSemaphore), value, stream, 10).from;
-    };
-    log.begin(kSemaphore, true);
-    EXPECT_EQ(find(1, 7), orrProfFromOutside);
                 break;
         }
     };
@@ -294,28 +294,6 @@ TEST_F(Work, OfAWaitHasTheStreamThatEndedIt) {
     EXPECT_OK(orrSemaphoreDestroy(semaphore));
 }
 
-TEST_F(Work, OfCopiesHasTheirBytesAndSides) {
-    Watched watched;
-    void* host = nullptr;
-    ASSERT_OK(orrMallocHost(&host, 4096, 0));
-    ASSERT_OK(orrMemcpyAsync(memory_, host, 100, orrMemcpyHostToDevice, stream_));
-    ASSERT_OK(orrMemcpyAsync(host, memory_, 200, orrMemcpyDeviceToHost, stream_));
-    ASSERT_OK(orrMemcpy2DAsync(memory_, 64, host, 128, 16, 3, orrMemcpyHostToDevice, stream_));
-    void* const to[] = {memory_, host};
-    const void* const from[] = {host, memory_};
-    const std::size_t bytes[] = {8, 16};
-    ASSERT_OK(orrMemcpyBatchAsync(to, from, bytes, 2, 0, stream_));
-    ASSERT_OK(orrMemcpyBatchAsync(to, from, bytes, 1, 0, stream_));
-    orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
-    box.dst = memory_;
-    box.src = host;
-    box.dims = 4;
-    for (std::size_t i = 0; i < 4; ++i)
-        box.extent[i] = 4;
-    box.dst_stride[0] = box.src_stride[0] = 8;
-    box.dst_stride[1] = box.src_stride[1] = 40;
-    box.dst_stride[2] = box.src_stride[2] = 200;
-    box.kind = orrMemcpyHostToDevice;
 // The memory of one that was destroyed is the next one's.
 TEST_F(Work, OfAWaitDoesNotHaveWhoSignalledAnEarlierSemaphore) {
     Watched watched;
@@ -379,6 +357,28 @@ TEST_F(Work, OfAWaitForWhatWasSubmittedBeforeIsNobodys) {
         EXPECT_OK(orrSemaphoreDestroy(one));
 }
 
+TEST_F(Work, OfCopiesHasTheirBytesAndSides) {
+    Watched watched;
+    void* host = nullptr;
+    ASSERT_OK(orrMallocHost(&host, 4096, 0));
+    ASSERT_OK(orrMemcpyAsync(memory_, host, 100, orrMemcpyHostToDevice, stream_));
+    ASSERT_OK(orrMemcpyAsync(host, memory_, 200, orrMemcpyDeviceToHost, stream_));
+    ASSERT_OK(orrMemcpy2DAsync(memory_, 64, host, 128, 16, 3, orrMemcpyHostToDevice, stream_));
+    void* const to[] = {memory_, host};
+    const void* const from[] = {host, memory_};
+    const std::size_t bytes[] = {8, 16};
+    ASSERT_OK(orrMemcpyBatchAsync(to, from, bytes, 2, 0, stream_));
+    ASSERT_OK(orrMemcpyBatchAsync(to, from, bytes, 1, 0, stream_));
+    orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
+    box.dst = memory_;
+    box.src = host;
+    box.dims = 4;
+    for (std::size_t i = 0; i < 4; ++i)
+        box.extent[i] = 4;
+    box.dst_stride[0] = box.src_stride[0] = 8;
+    box.dst_stride[1] = box.src_stride[1] = 40;
+    box.dst_stride[2] = box.src_stride[2] = 200;
+    box.kind = orrMemcpyHostToDevice;
     ASSERT_OK(orrMemcpyNDAsync(&box, stream_));
     synchronize();
     using Sides = std::vector<std::vector<std::int64_t>>;

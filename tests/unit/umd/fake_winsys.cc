@@ -216,7 +216,7 @@ class FakeDevice final : public Device {
         query.vram_used = card_.vram_used;
         query.link_ports = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(card_.peers().size()));
         query.max_ring_entries = ORR_RING_MAX_ENTRIES;
-        query.counters = 4;
+        query.counters = card_.counters;
         query.features = (card_.checks_memory ? ORR_FEATURE_TELL : 0) |
                          (card_.host_atomics ? ORR_FEATURE_HOST_ATOMICS : 0) |
                          (card_.in_step ? ORR_FEATURE_IN_STEP : 0) |

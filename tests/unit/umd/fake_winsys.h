@@ -181,6 +181,7 @@ class FakeCard {
     std::deque<std::uint64_t> sample_words;
     bool samples_lost = false;  // behind these
     bool takes_samples = true;
+    std::uint32_t counters = 4;
     // Where vector cores are: at which period it is wanted, and what is read next.
     std::uint32_t pc_ns = 0;
     std::deque<drm_orr_pc_record> pc_records;

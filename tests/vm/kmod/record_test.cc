@@ -289,6 +289,45 @@ TEST(Pcs, AreOfAFilesOwnAndForOneAtATime) {
     EXPECT_EQ(ask(two.fd(), ORR_WORK_START, 100), 0);
 }
 
+// Those from before have their numbers: none of them is read as one of what is asked for now.
+TEST(Samples, BeginAnewWithEachStart) {
+    Place one(0), two(0);
+    one.make_memory(1 << 20);
+    constexpr std::uint64_t kSet = 1ull << ORR_CTR_COPY_BYTES | 1ull << ORR_CTR_TIME_PS;
+    const auto start = [&](int fd, std::uint32_t period_ns) {
+        drm_orr_sample_read read{};
+        read.flags = ORR_WORK_START;
+        read.period_ns = period_ns;
+        read.set[0] = kSet;
+        return call(fd, DRM_IOCTL_ORR_SAMPLE_READ, &read);
+    };
+    drm_orr_sample_read all{};
+    all.flags = ORR_WORK_START;
+    all.period_ns = 1'000;
+    all.set[0] = ~0ull >> 16;
+    EXPECT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &all), EINVAL) << "52 words each microsecond";
+    const std::vector<orr_packet> fills(30, fill(kVa, 1 << 20, 1));
+    for (unsigned round = 0; round < 20; ++round) {
+        // While the card works.
+        one.queue->submit(fills);
+        ASSERT_EQ(start(two.fd(), round % 2 == 0 ? 1'000 : 5'000), 0);
+        ASSERT_EQ(one.queue->run(fills), 0);
+        std::array<std::uint64_t, 4> first{};
+        drm_orr_sample_read read{};
+        read.values = reinterpret_cast<std::uintptr_t>(first.data());
+        read.count = first.size();
+        ASSERT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &read), 0);
+        ASSERT_EQ(read.count, first.size());
+        EXPECT_EQ(first[1], 1u) << round;
+        // The next process's, of the same set.
+        if (round % 5 == 4) {
+            drm_orr_sample_read stop{};
+            stop.flags = ORR_WORK_STOP;
+            ASSERT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &stop), 0);
+        }
+    }
+}
+
 TEST(Records, ThatAreReadTooLateAreSaidToBeLost) {
     Place place(0);
     place.make_memory();

@@ -229,9 +229,9 @@ typedef struct orrProfSample {
 
 /**
  * Who wants samples is told one whenever something happens on the card at or behind the next multiple of this
- * period of its model time, 1,000 ns or more; while nothing happens there are none. Model time is the same
- * with and without. counters may be null and count 0: all that the device has. It replaces what was started
- * there before. orrErrorNotSupported: the card or its driver takes none; orrErrorSystem: another process has
+ * period of its model time, 1,000 ns or more, and 50 ns or more for each counter and four; while nothing
+ * happens there are none. Model time is the same with and without. counters may be null and count 0: all that
+ * the device has. It replaces what was started there before. orrErrorNotSupported: the card or its driver takes none; orrErrorSystem: another process has
  * those of this card.
  */
 ORR_API orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_t* counters,
