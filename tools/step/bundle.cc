@@ -100,9 +100,9 @@ Result<std::unique_ptr<OpenBundle>> open_bundle(const std::string& file, const D
         out->numbers.push_back(card.number);
         out->cards.all.push_back(std::move(card.debugger));
     }
-    if (out->cause() == nullptr || out->cards.all.empty()) return out;
-    if (!has_place(*out, *out->cause())) {
-        // Nobody knows when it was: all that is there is shown at its end.
+    if (out->cards.all.empty()) return out;
+    if (out->cause() == nullptr || !has_place(*out, *out->cause())) {
+        // Nothing failed, or nobody knows when: all that is there is shown at its end.
         for (const auto& each : out->cards.all) {
             each->session().seek(each->session().end());
             if (out->cards.all.size() > 1) each->cards = &out->cards;

@@ -35,11 +35,9 @@ std::string recording(std::uint64_t flight_segment, emu::ModelTime jump = 0) {
         if (jump != 0) card.core().note(ORR_OTRACE_NOTE_JUMP, {jump});
         card.store_recording();
     });
-    std::vector<std::uint8_t> bytes = emu::bytes_of(file.path());
-    if (flight_segment != 0) {
-        const emu::UniqueFd fd(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
-        bytes = *emu::flight_recording(fd.get());
-    }
+    const emu::UniqueFd fd(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+    const auto bytes =
+        flight_segment == 0 ? emu::bytes_of(file.path()) : emu::flight_recording(fd.get()).value();
     return {bytes.begin(), bytes.end()};
 }
 
@@ -92,6 +90,24 @@ TEST(OpenBundle, NoOtherCardStandsForTheOneThatHasNoRecording) {
     const auto panic = opened(manifest({{{"index", 0}}, {{"index", 1}, {"recording", "card1.otrace"}}}));
     EXPECT_EQ(panic->cards.now().session().position(), session.end());
     EXPECT_THAT(where(*panic, false), HasSubstr(fmt::format("step: {}\n", session.end())));
+}
+
+// Of a run that ended well: all cards, as they ended.
+TEST(OpenBundle, WithoutAFailureCardsAreShownAtTheirEnds) {
+    const TemporaryFile file;
+    const std::string bytes = recording(0);
+    ordered_json about =
+        manifest({{{"index", 0}, {"recording", "card0.otrace"}},
+                  {{"index", 1}, {"recording", "card1.otrace"}, {"ended", "exited with 0"}}});
+    about.erase("ended");
+    ASSERT_TRUE(bundle::write(file.path(), about, {{"card0.otrace", bytes}, {"card1.otrace", bytes}}));
+    const auto opened = open_bundle(file.path().string(), {}, open);
+    ASSERT_TRUE(opened) << opened.error().text;
+    EXPECT_THAT(where(**opened, false), HasSubstr("kind: none\n"));
+    for (const auto& each : (*opened)->cards.all)
+        EXPECT_EQ(each->session().position(), each->session().end());
+    EXPECT_TRUE((*opened)->cards.now().execute("card 1"));
+    EXPECT_EQ((*opened)->cards.current, 1u);
 }
 
 // The flight recorder's does not have what the firmware said as it started.
