@@ -2,11 +2,16 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
 #include <sodium.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -23,44 +28,59 @@ namespace {
 constexpr std::size_t kBlock = 64 << 10;
 constexpr const char* kAgain = "the file is damaged, or no bundle of orrery-vm's: take another copy";
 
-using Writer = std::unique_ptr<archive, decltype(&archive_write_free)>;
+using Archive = std::unique_ptr<archive, decltype(&archive_write_free)>;
 using Reader = std::unique_ptr<archive, decltype(&archive_read_free)>;
 using Entry = std::unique_ptr<archive_entry, decltype(&archive_entry_free)>;
+
+std::string hex(const unsigned char (&digest)[crypto_hash_sha256_BYTES]) {
+    std::string out;
+    for (const unsigned char byte : digest)
+        out += fmt::format("{:02x}", byte);
+    return out;
+}
 
 std::string sha256(std::string_view bytes) {
     unsigned char digest[crypto_hash_sha256_BYTES];
     crypto_hash_sha256(digest, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-    std::string hex;
-    for (const unsigned char byte : digest)
-        hex += fmt::format("{:02x}", byte);
-    return hex;
+    return hex(digest);
 }
 
-bool put(archive* to, std::string_view name, std::string_view bytes) {
+bool head(archive* to, std::string_view name, std::uint64_t bytes) {
     const Entry entry(archive_entry_new(), archive_entry_free);
     archive_entry_set_pathname(entry.get(), std::string(name).c_str());
-    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes.size()));
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes));
     archive_entry_set_filetype(entry.get(), AE_IFREG);
     archive_entry_set_perm(entry.get(), 0644);
-    return archive_write_header(to, entry.get()) == ARCHIVE_OK &&
-           archive_write_data(to, bytes.data(), bytes.size()) == static_cast<la_ssize_t>(bytes.size());
+    return archive_write_header(to, entry.get()) == ARCHIVE_OK;
 }
 
-Result<void> write_all(const fs::path& file, const std::string& manifest, const std::vector<File>& files) {
-    const Writer out(archive_write_new(), archive_write_free);
-    const auto broken = [&] {
-        const char* why = archive_error_string(out.get());
-        return fail("{}: the report cannot be written: {}", file.string(),
-                    why != nullptr ? why : "no memory");
-    };
-    if (archive_write_set_format_pax_restricted(out.get()) != ARCHIVE_OK ||
-        archive_write_open_filename(out.get(), file.c_str()) != ARCHIVE_OK ||
-        !put(out.get(), kManifest, manifest))
-        return broken();
-    for (const File& each : files)
-        if (!put(out.get(), each.name, each.bytes)) return broken();
-    if (archive_write_close(out.get()) != ARCHIVE_OK) return broken();
-    return {};
+bool put(archive* to, std::string_view bytes) {
+    return archive_write_data(to, bytes.data(), bytes.size()) == static_cast<la_ssize_t>(bytes.size());
+}
+
+// Of a file that nobody else has: nothing that stands there is followed, or written to.
+int open_fresh(const fs::path& file) {
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT) return -1;
+    return ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
+
+bool write_whole(int to, std::string_view bytes, std::uint64_t at) {
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(to, bytes.data(), bytes.size(), static_cast<off_t>(at));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+        at += static_cast<std::uint64_t>(n);
+    }
+    return true;
+}
+
+// How many it has got; -1: none.
+ssize_t read_some(int from, std::span<char> to, std::uint64_t at) {
+    while (true) {
+        const ssize_t n = ::pread(from, to.data(), to.size(), static_cast<off_t>(at));
+        if (n >= 0 || errno != EINTR) return n;
+    }
 }
 
 // What stands in an archive, one entry after the other.
@@ -126,28 +146,125 @@ bool good_name(std::string_view name) {
            });
 }
 
-Result<void> write(const fs::path& file, ordered_json manifest, const std::vector<File>& files) {
-    if (files.size() > kMostFiles)
-        return fail("{}: the report cannot be written: it has {} files; {} are the most", file.string(),
-                    files.size(), kMostFiles);
+Writer::Writer(fs::path file) : file_(std::move(file)) {}
+
+Writer::~Writer() {
+    if (spool_ >= 0) ::close(spool_);
+    if (out_ < 0) return;
+    ::close(out_);
+    ::unlink(beside(".new").c_str());
+}
+
+fs::path Writer::beside(const char* ending) const {
+    fs::path out = file_;
+    return out += ending;
+}
+
+bool Writer::has(std::string_view name) const {
+    return std::ranges::find(files_, name, &Listed::name) != files_.end();
+}
+
+// The manifest, which comes first, has what is known only of all files: they wait in a file without a name.
+Result<void> Writer::open() {
+    if (spool_ >= 0) return {};
+    spool_ = open_fresh(beside(".files"));
+    if (spool_ < 0) return fail("{}: the report cannot be written: {}", file_.string(), std::strerror(errno));
+    ::unlink(beside(".files").c_str());
+    return {};
+}
+
+template <typename Read>
+Result<void> Writer::take(const std::string& name, std::uint64_t bytes, Read&& read) {
+    if (files_.size() == kMostFiles) return fail("there are {} files already", kMostFiles);
+    if (bytes > kMostBytes - std::min(length_, kMostBytes))
+        return fail("all files together have more than {} bytes", kMostBytes);
+    if (auto opened = open(); !opened) return opened;
+    crypto_hash_sha256_state state;
+    crypto_hash_sha256_init(&state);
+    std::uint64_t got = 0;
+    while (got < bytes) {
+        Result<std::string_view> some = read(got, bytes - got);
+        if (!some) return std::unexpected(some.error());
+        if (some->empty()) break;
+        if (!write_whole(spool_, *some, length_ + got)) return fail("{}", std::strerror(errno));
+        crypto_hash_sha256_update(&state, reinterpret_cast<const unsigned char*>(some->data()), some->size());
+        got += some->size();
+    }
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_final(&state, digest);
+    files_.push_back({name, hex(digest), got});
+    length_ += got;
+    return {};
+}
+
+Result<void> Writer::add(const std::string& name, std::string_view bytes) {
+    return take(name, bytes.size(), [&](std::uint64_t at, std::uint64_t) -> Result<std::string_view> {
+        return bytes.substr(static_cast<std::size_t>(at));
+    });
+}
+
+Result<void> Writer::add(const std::string& name, int from, std::uint64_t offset, std::uint64_t bytes) {
+    std::vector<char> block(kBlock);
+    return take(name, bytes, [&](std::uint64_t at, std::uint64_t left) -> Result<std::string_view> {
+        const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), left));
+        const ssize_t n = read_some(from, std::span(block).first(most), offset + at);
+        if (n < 0) return fail("{}", std::strerror(errno));
+        return std::string_view(block.data(), static_cast<std::size_t>(n));
+    });
+}
+
+Result<void> Writer::write_all(const std::string& manifest) {
+    const Archive out(archive_write_new(), archive_write_free);
+    const auto broken = [&] {
+        const char* why = archive_error_string(out.get());
+        return fail("{}: the report cannot be written: {}", file_.string(),
+                    why != nullptr ? why : std::strerror(errno));
+    };
+    out_ = open_fresh(beside(".new"));
+    if (out_ < 0) return broken();
+    if (archive_write_set_format_pax_restricted(out.get()) != ARCHIVE_OK ||
+        archive_write_open_fd(out.get(), out_) != ARCHIVE_OK ||
+        !head(out.get(), kManifest, manifest.size()) || !put(out.get(), manifest))
+        return broken();
+    std::vector<char> block(kBlock);
+    std::uint64_t at = 0;
+    for (const Listed& each : files_) {
+        if (!head(out.get(), each.name, each.bytes)) return broken();
+        for (std::uint64_t left = each.bytes; left > 0;) {
+            const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), left));
+            const ssize_t n = read_some(spool_, std::span(block).first(most), at);
+            if (n <= 0 || !put(out.get(), {block.data(), static_cast<std::size_t>(n)})) return broken();
+            at += static_cast<std::uint64_t>(n);
+            left -= static_cast<std::uint64_t>(n);
+        }
+    }
+    if (archive_write_close(out.get()) != ARCHIVE_OK) return broken();
+    return {};
+}
+
+Result<void> Writer::end(ordered_json manifest) {
     ordered_json whole{{"format", kFormat}};
     whole.update(manifest);
     ordered_json list = ordered_json::array();
-    for (const File& each : files)
-        list.push_back({{"name", each.name}, {"bytes", each.bytes.size()}, {"sha256", sha256(each.bytes)}});
+    for (const Listed& each : files_)
+        list.push_back({{"name", each.name}, {"bytes", each.bytes}, {"sha256", each.sha256}});
     whole["files"] = std::move(list);
-    fs::path fresh = file;
-    fresh += ".new";
-    std::error_code error;
-    if (auto done =
-            write_all(fresh, whole.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n", files);
-        !done) {
-        fs::remove(fresh, error);
+    if (auto done = write_all(whole.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+        !done)
         return done;
-    }
-    fs::rename(fresh, file, error);
-    if (error) return fail("{}: the report cannot be put there: {}", file.string(), error.message());
+    std::error_code error;
+    fs::rename(beside(".new"), file_, error);
+    if (error) return fail("{}: the report cannot be put there: {}", file_.string(), error.message());
+    ::close(std::exchange(out_, -1));
     return {};
+}
+
+Result<void> write(const fs::path& file, ordered_json manifest, const std::vector<File>& files) {
+    Writer writer(file);
+    for (const File& each : files)
+        if (auto added = writer.add(each.name, each.bytes); !added)
+            return fail("{}: the report cannot be written: {}", file.string(), added.error().text);
+    return writer.end(std::move(manifest));
 }
 
 std::string Bundle::text(const ordered_json& object, std::string_view key) {

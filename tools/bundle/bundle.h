@@ -20,6 +20,8 @@ using text::Result;
 inline constexpr unsigned kFormat = 1;  // a reader refuses another one
 inline constexpr std::string_view kManifest = "orrery-bundle.json";
 inline constexpr std::size_t kMostFiles = 256;
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{4}
+                                            << 30;  // of all files: who reads it has them in memory
 inline constexpr std::uint64_t kMostManifest = 4 << 20;
 inline constexpr int kMostDepth = 16;  // of its arrays and objects: what copies or shows it recurses
 
@@ -31,7 +33,41 @@ struct File {
 // Whether a file in a bundle may have this name.
 bool good_name(std::string_view name);
 
-// Writes the file anew, or leaves no file behind. `manifest` is an object; "format" and "files" are added.
+// Writes a bundle anew, with no more than a block of it in memory, or leaves no file behind. What stands
+// there under the names that it writes to is replaced, not followed.
+class Writer {
+  public:
+    explicit Writer(std::filesystem::path file);
+    ~Writer();
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+
+    Result<void> add(const std::string& name, std::string_view bytes);
+    // So many bytes of an open file from there on; fewer if it ends before. An error: it is not in the
+    // bundle, and all else goes on.
+    Result<void> add(const std::string& name, int from, std::uint64_t offset, std::uint64_t bytes);
+    bool has(std::string_view name) const;
+    // `manifest` is an object; "format" and "files" are added.
+    Result<void> end(nlohmann::ordered_json manifest);
+
+  private:
+    struct Listed {
+        std::string name, sha256;
+        std::uint64_t bytes;
+    };
+    template <typename Read>
+    Result<void> take(const std::string& name, std::uint64_t bytes, Read&& read);
+    Result<void> open();
+    Result<void> write_all(const std::string& manifest);
+    std::filesystem::path beside(const char* ending) const;
+
+    std::filesystem::path file_;
+    int spool_ = -1, out_ = -1;
+    std::uint64_t length_ = 0;  // of what is in the spool
+    std::vector<Listed> files_;
+};
+
+// The same of what is in memory.
 Result<void> write(const std::filesystem::path& file, nlohmann::ordered_json manifest,
                    const std::vector<File>& files);
 

@@ -2,8 +2,10 @@
 // why.
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -108,8 +110,61 @@ TEST_F(Bundles, WhatCannotBeWrittenLeavesNothing) {
     EXPECT_TRUE(fs::is_empty(folder_));
     const auto many = write(file(), ordered_json::object(), std::vector<File>(kMostFiles + 1, {"a", ""}));
     ASSERT_FALSE(many);
-    EXPECT_THAT(many.error().text, HasSubstr("it has 257 files; 256 are the most"));
+    EXPECT_THAT(many.error().text, HasSubstr("there are 256 files already"));
     EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+// In a folder where somebody else may make files.
+TEST_F(Bundles, IsWrittenThroughNoLink) {
+    const fs::path other = folder_ / "other";
+    std::ofstream(other) << "kept";
+    for (const char* ending : {"", ".new", ".files"})
+        fs::create_symlink(other, file().string() + ending);
+    write_good();
+    EXPECT_EQ(error(), "taken");
+    EXPECT_FALSE(fs::is_symlink(file()));
+    std::string text;
+    std::ifstream(other) >> text;
+    EXPECT_EQ(text, "kept");
+}
+
+TEST_F(Bundles, AFileThatCannotBeTakenIsLeftOut) {
+    Writer writer(file());
+    const int folder = ::open(folder_.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_FALSE(writer.add("a", folder, 0, 5));
+    ::close(folder);
+    ASSERT_TRUE(writer.add("b", "bytes"));
+    EXPECT_FALSE(writer.has("a"));
+    ASSERT_TRUE(writer.end(ordered_json::object()));
+    const auto bundle = read(file());
+    ASSERT_TRUE(bundle) << bundle.error().text;
+    EXPECT_EQ(bundle->files.size(), 1u);
+    EXPECT_EQ(bundle->files.at("b"), "bytes");
+}
+
+// However long the files are.
+TEST_F(Bundles, IsWrittenInLittleMemory) {
+    constexpr std::uint64_t kLarge = 96 << 20;
+    const fs::path large = folder_ / "large";
+    std::ofstream(large) << "begin";
+    fs::resize_file(large, kLarge);
+    rusage before{}, after{};
+    std::ofstream("/proc/self/clear_refs") << 5;  // the most so far is what there is now
+    ASSERT_EQ(::getrusage(RUSAGE_SELF, &before), 0);
+    {
+        Writer writer(file());
+        const int from = ::open(large.c_str(), O_RDONLY | O_CLOEXEC);
+        ASSERT_TRUE(writer.add("a", from, 0, kLarge));
+        ASSERT_TRUE(writer.add("b", from, kLarge - 5, 10));
+        ::close(from);
+        ASSERT_TRUE(writer.end(ordered_json::object()));
+    }
+    ASSERT_EQ(::getrusage(RUSAGE_SELF, &after), 0);
+    EXPECT_LT(after.ru_maxrss, before.ru_maxrss + (16 << 10)) << "KiB";
+    const auto bundle = read(file());
+    ASSERT_TRUE(bundle) << bundle.error().text;
+    EXPECT_EQ(bundle->files.at("a").size(), kLarge);
+    EXPECT_EQ(bundle->files.at("b"), std::string(5, '\0'));
 }
 
 TEST_F(Bundles, NamesThatLeadElsewhereAreRefused) {

@@ -29,8 +29,13 @@ class TakenFile : public testing::Test {
 
     static void put(const fs::path& file, const std::string& bytes) { std::ofstream(file) << bytes; }
     std::string take(const fs::path& file, std::uint64_t most = 100, Taken what = Taken::kWhole) const {
-        const auto taken = take_file(file, share_, most, what);
-        return taken ? *taken : "error: " + taken.error().text;
+        const auto taken = open_taken(file, share_, most, what);
+        if (!taken) return "error: " + taken.error().text;
+        std::string bytes(taken->bytes, '\0');
+        const ssize_t got =
+            ::pread(taken->file.get(), bytes.data(), bytes.size(), static_cast<off_t>(taken->from));
+        bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+        return bytes;
     }
 
     fs::path home_, share_;

@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/trace.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -64,13 +65,18 @@ void Run::report(bool ended) {
 }
 
 void Run::write_report(const fs::path& file, bool ended) {
-    std::vector<bundle::File> files;
+    bundle::Writer writer(file);
     ordered_json missing = ordered_json::array();
-    const auto take = [&](std::string name, const fs::path& from, std::uint64_t most, Taken what) {
-        if (auto bytes = take_file(from, options_.share, most, what))
-            files.push_back({std::move(name), *std::move(bytes)});
-        else
-            missing.push_back(fmt::format("{} ({}: {})", name, from.string(), bytes.error().text));
+    const auto take = [&](const std::string& name, const fs::path& from, std::uint64_t most, Taken what) {
+        std::string why;
+        if (const auto opened = open_taken(from, options_.share, most, what)) {
+            const auto added = writer.add(name, opened->file.get(), opened->from, opened->bytes);
+            if (added) return;
+            why = added.error().text;
+        } else {
+            why = opened.error().text;
+        }
+        missing.push_back(fmt::format("{} ({}: {})", name, from.string(), why));
     };
     if (!ended) note_deaths();
     ordered_json cards = ordered_json::array();
@@ -81,14 +87,15 @@ void Run::write_report(const fs::path& file, bool ended) {
             one["faults"] = options_.faults[card.index];
         const std::string name = fmt::format("card{}.otrace", card.index);
         if (card.flight) {
-            if (auto kept = emu::flight_recording(card.flight.get()))
-                files.push_back({name, {kept->begin(), kept->end()}});
-            else
-                missing.push_back(fmt::format("{} ({})", name, kept.error()));
+            const auto kept = emu::flight_recording(card.flight.get());
+            const auto added =
+                kept ? writer.add(name, {reinterpret_cast<const char*>(kept->data()), kept->size()})
+                     : text::fail("{}", kept.error());
+            if (!added) missing.push_back(fmt::format("{} ({})", name, added.error().text));
         } else if (!options_.record.empty()) {
             take(name, recording_of(options_, card.index), kMostFile, Taken::kWhole);
         }
-        if (!files.empty() && files.back().name == name) one["recording"] = name;
+        if (writer.has(name)) one["recording"] = name;
         one["log"] = fmt::format("card{}.log", card.index);
         take(one["log"], card.log, kMostLog, Taken::kEnd);
         cards.push_back(std::move(one));
@@ -106,13 +113,11 @@ void Run::write_report(const fs::path& file, bool ended) {
     take("qemu.log", logs_ / "qemu.log", kMostLog, Taken::kEnd);
     for (std::size_t i = 0; i < options_.report_files.size(); ++i) {
         const fs::path& from = options_.report_files[i];
-        const auto is_taken = [&](const std::string& name) {
-            return std::ranges::any_of(files, [&](const bundle::File& each) { return each.name == name; });
-        };
         std::string name = from.filename().string();
         // The names of what orrery-vm itself puts there stay free, also where that is missing.
-        if (!bundle::good_name(name) || is_taken(name) || name.ends_with(".log") || name.ends_with(".otrace"))
-            for (std::size_t n = i; is_taken(name = fmt::format("file{}", n));)
+        if (!bundle::good_name(name) || writer.has(name) || name.ends_with(".log") ||
+            name.ends_with(".otrace"))
+            for (std::size_t n = i; writer.has(name = fmt::format("file{}", n));)
                 ++n;
         take(name, from, kMostFile, Taken::kWhole);
     }
@@ -140,7 +145,7 @@ void Run::write_report(const fs::path& file, bool ended) {
                          {"status", status_code_},
                          {"text", verdict_},
                          {"reached", reached_}};
-    if (const auto written = bundle::write(file, std::move(manifest), files); !written)
+    if (const auto written = writer.end(std::move(manifest)); !written)
         fmt::print(stderr, "orrery-vm: {}\n", written.error().text);
     else
         fmt::print(stderr, "orrery-vm: a report: orrery-step bundle {}\n", file.string());

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "tools/vm/process.h"
 
@@ -31,7 +32,7 @@ Fd open_below(const fs::path& share, const fs::path& rest) {
     return Fd(static_cast<int>(::syscall(SYS_openat2, folder.get(), rest.c_str(), &how, sizeof how)));
 }
 
-Fd open_taken(const fs::path& file, const fs::path& share) {
+Fd open_only(const fs::path& file, const fs::path& share) {
     const fs::path whole = fs::absolute(file).lexically_normal();
     // The first folder on the way that is the share: the guest has made nothing of the way to it.
     fs::path folder = whole.root_path();
@@ -49,8 +50,8 @@ Fd open_taken(const fs::path& file, const fs::path& share) {
 
 }  // namespace
 
-Result<std::string> take_file(const fs::path& file, const fs::path& share, std::uint64_t most, Taken what) {
-    const Fd in = open_taken(file, share);
+Result<OpenFile> open_taken(const fs::path& file, const fs::path& share, std::uint64_t most, Taken what) {
+    Fd in = open_only(file, share);
     if (!in)
         return errno == ELOOP || errno == EXDEV ? fail("it is a link, or behind one; name the file itself")
                                                 : fail(std::strerror(errno));
@@ -60,19 +61,8 @@ Result<std::string> take_file(const fs::path& file, const fs::path& share, std::
     const auto size = static_cast<std::uint64_t>(about.st_size);
     if (size > most && what == Taken::kWhole)
         return fail(fmt::format("it has {} bytes; {} are the most", size, most));
-    std::string bytes(std::min(size, most), '\0');
-    const std::uint64_t from = size - bytes.size();
-    std::size_t got = 0;
-    while (got < bytes.size()) {
-        const ssize_t n =
-            ::pread(in.get(), bytes.data() + got, bytes.size() - got, static_cast<off_t>(from + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail(std::strerror(errno));
-        if (n == 0) break;  // it has become shorter
-        got += static_cast<std::size_t>(n);
-    }
-    bytes.resize(got);
-    return bytes;
+    const std::uint64_t bytes = std::min(size, most);
+    return OpenFile{std::move(in), size - bytes, bytes};
 }
 
 }  // namespace orrery::vm
