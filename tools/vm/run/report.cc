@@ -51,7 +51,9 @@ void Run::report_end() {
 }
 
 void Run::report_now() {
-    if (!qemu_) return;  // there is nothing yet to tell of
+    signalfd_siginfo info;
+    while (::read(signals_.report.get(), &info, sizeof info) == sizeof info) {
+    }
     report(false);
 }
 
@@ -78,11 +80,13 @@ void Run::write_report(const fs::path& file, bool ended) {
         }
         missing.push_back(fmt::format("{} ({}: {})", name, from.string(), why));
     };
+    // A card that may end says nothing of what failed.
+    const char* const died = options_.allow_card_exit ? "ended" : "died";
     if (!ended) note_deaths();
     ordered_json cards = ordered_json::array();
     for (const Card& card : cards_) {
         ordered_json one{{"index", card.index}};
-        if (card.died) one["died"] = *card.died;
+        if (card.died) one[died] = *card.died;
         if (card.index < options_.faults.size() && !options_.faults[card.index].empty())
             one["faults"] = options_.faults[card.index];
         const std::string name = fmt::format("card{}.otrace", card.index);
@@ -103,7 +107,7 @@ void Run::write_report(const fs::path& file, bool ended) {
     ordered_json switches = ordered_json::array();
     for (const Card& each : switches_) {
         ordered_json one{{"index", each.index}, {"log", fmt::format("switch{}.log", each.index)}};
-        if (each.died) one["died"] = *each.died;
+        if (each.died) one[died] = *each.died;
         if (each.index < options_.switch_faults.size() && !options_.switch_faults[each.index].empty())
             one["faults"] = options_.switch_faults[each.index];
         take(one["log"], each.log, kMostLog, Taken::kEnd);

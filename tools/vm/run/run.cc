@@ -32,16 +32,25 @@ namespace {
 constexpr int kCardStopLimit = 5000;  // milliseconds
 constexpr int kTerminalLook = 500;    // milliseconds
 
-Result<Fd> block_signals() {
+Result<Fd> block(std::initializer_list<int> numbers) {
     sigset_t set;
     ::sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1})
+    for (const int number : numbers)
         ::sigaddset(&set, number);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    ::signal(SIGPIPE, SIG_IGN);
     Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) return fail(fmt::format("signalfd: {}", std::strerror(errno)));
     return fd;
+}
+
+// SIGUSR1 ends no wait: it is by itself, and waits until somebody looks for it.
+Result<Signals> block_signals() {
+    ::signal(SIGPIPE, SIG_IGN);
+    auto ends = block({SIGINT, SIGTERM, SIGHUP, SIGQUIT});
+    if (!ends) return std::unexpected(ends.error());
+    auto reports = block({SIGUSR1});
+    if (!reports) return std::unexpected(reports.error());
+    return Signals{std::move(*ends), std::move(*reports)};
 }
 
 }  // namespace
@@ -67,7 +76,7 @@ Result<void> Run::prepare() {
     if (!modules) return std::unexpected(modules.error());
     module_file_ = modules->orrery_file;
     if (options_.net) {
-        auto segment = Segment::join(*options_.net, signals_.get());
+        auto segment = Segment::join(*options_.net, signals_.end.get());
         if (!segment) return std::unexpected(segment.error());
         segment_.emplace(std::move(*segment));
         say(fmt::format("vm{} ({}) on the network {}", segment_->number(),
@@ -115,14 +124,14 @@ Result<void> Run::start_cards() {
     }
     const unsigned first = options_.first_card();
     for (unsigned i = first; i < first + options_.cards; ++i) {
-        auto card = start_card(options_, i, directory_->path(), logs_, signals_.get());
+        auto card = start_card(options_, i, directory_->path(), logs_, signals_.end.get());
         if (!card) return std::unexpected(card.error());
         cards_.push_back(std::move(*card));
     }
     // Of several VMs the first has the switches.
     const bool has_switches = options_.vm.value_or(0) == 0;
     for (unsigned i = 0; has_switches && i < options_.joined.switches.size(); ++i) {
-        auto made = start_switch(options_, i, directory_->path(), logs_, signals_.get());
+        auto made = start_switch(options_, i, directory_->path(), logs_, signals_.end.get());
         if (!made) return std::unexpected(made.error());
         switches_.push_back(std::move(*made));
     }
@@ -224,12 +233,8 @@ void Run::stop(Failure failure) {
 
 bool Run::interrupted() {
     signalfd_siginfo info;
-    if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo == SIGUSR1)
-            report_now();
-        else
-            signal_ = static_cast<int>(info.ssi_signo);
-    }
+    if (::read(signals_.end.get(), &info, sizeof info) == sizeof info)
+        signal_ = static_cast<int>(info.ssi_signo);
     return signal_ != 0;
 }
 
@@ -256,7 +261,8 @@ void Run::step() {
         fds.push_back({fd, events, 0});
         actions.push_back(std::move(action));
     };
-    watch(signals_.get(), POLLIN, [this] { interrupted(); });
+    watch(signals_.end.get(), POLLIN, [this] { interrupted(); });
+    watch(signals_.report.get(), POLLIN, [this] { report_now(); });
     if (waits_to_begin_) watch(options_.hold, POLLIN, [this] { begin_command(); });
     if (console_open_) watch(console_.get(), POLLIN, [this] { read_console(); });
     if (status_open_) watch(status_.get(), POLLIN, [this] { read_status(); });
@@ -317,14 +323,16 @@ void Run::watch() {
     if (signal_ != 0) return;
     say(fmt::format("QEMU {}", describe_status(*qemu_status_)));
     if (options_.hold >= 0 && !failure_ && command_status_ == 0)
-        wait_for_others(options_.hold, signals_.get());
+        wait_for_others(options_.hold, signals_, [this] { report_now(); });
     stop_cards();
 }
 
+// Of those that have not just ended because the guest has.
 void Run::note_deaths() {
     for (auto* all : {&cards_, &switches_})
         for (auto& each : *all)
-            if (const auto status = each.process->wait(0); status && !each.died)
+            if (const auto status = each.process->wait(0);
+                status && !each.died && !(powering_off_ && *status == 0))
                 each.died = describe_status(*status);
 }
 
@@ -358,7 +366,7 @@ int run_vm(const Options& given) {
         fmt::print(stderr, "orrery-vm: error: {}\n", signals.error().text);
         return signals.error().code;
     }
-    if (options.vms > 1 && !options.vm) return run_several(options, std::move(*signals));
+    if (options.vms > 1 && !options.vm) return run_several(options, std::move(signals->end));
     Run run(options, std::move(*signals));
     if (auto ready = run.prepare(); !ready) {
         if (run.interrupted()) return run.verdict();

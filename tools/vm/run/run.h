@@ -15,6 +15,7 @@
 #include "tools/vm/process.h"
 #include "tools/vm/run/gdb.h"
 #include "tools/vm/run/relay.h"
+#include "tools/vm/run/several.h"
 #include "tools/vm/run/status_lines.h"
 #include "tools/vm/runtime_dir.h"
 #include "tools/vm/terminal.h"
@@ -24,7 +25,7 @@ namespace orrery::vm {
 
 class Run {
   public:
-    Run(const Options& options, Fd signals) : options_(options), signals_(std::move(signals)) {}
+    Run(const Options& options, Signals signals) : options_(options), signals_(std::move(signals)) {}
 
     // run.cc: from the first card to QEMU's end
     Result<void> prepare();
@@ -72,7 +73,7 @@ class Run {
     bool draining() const;
 
     const Options& options_;
-    Fd signals_;
+    Signals signals_;
     Clock::time_point begin_ = Clock::now();
     Tree tree_;
     Kernel kernel_;

@@ -231,8 +231,7 @@ void Several::step() {
             0, std::chrono::duration_cast<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count() + 1));
     if (::poll(fds.data(), fds.size(), wait) < 0) return;
     signalfd_siginfo info;
-    if (fds[0].revents != 0 && ::read(signals_.get(), &info, sizeof info) == sizeof info && signal_ == 0 &&
-        info.ssi_signo != SIGUSR1) {
+    if (fds[0].revents != 0 && ::read(signals_.get(), &info, sizeof info) == sizeof info && signal_ == 0) {
         signal_ = static_cast<int>(info.ssi_signo);
         kill_at_ = Clock::now() + kStopLimit;
         stop_all(SIGTERM);
@@ -307,10 +306,13 @@ bool may_begin(int hold) {
     return ::read(hold, &what, 1) == 1 && what == kBegin;
 }
 
-void wait_for_others(int hold, int signals) {
+void wait_for_others(int hold, const Signals& signals, const std::function<void()>& report) {
     if (::write(hold, &kEnded, 1) != 1) return;
-    pollfd fds[] = {{hold, POLLIN, 0}, {signals, POLLIN, 0}};
-    while (::poll(fds, 2, -1) < 0 && errno == EINTR) {
+    while (true) {
+        pollfd fds[] = {{hold, POLLIN, 0}, {signals.end.get(), POLLIN, 0}, {signals.report.get(), POLLIN, 0}};
+        if (::poll(fds, 3, -1) < 0 && errno == EINTR) continue;
+        if ((fds[0].revents | fds[1].revents) != 0 || fds[2].revents == 0) return;
+        report();
     }
 }
 
