@@ -57,6 +57,11 @@ grep -Eq '^0,0,[0-7],[0-9]+,[0-9]+,[0-9]+,saxpy,[0-9]+,[0-9]+,saxpy,[^,]*/kernel
 orrery-prof compare /tmp/sample.prof /tmp/pc.prof > /tmp/changes
 cat /tmp/changes
 [ "$(grep -Ec '^  (saxpy|scan_parts|transpose|softmax|layer_norm) +1 +1 .* exactly equal$' /tmp/changes)" = 5 ]
+# Samples of the same counters at another period are a set of their own, as the page has it.
+orrery-prof record -o /tmp/periods.prof --samples 20 -- umd_vm_test --gtest_filter=Profile.SamplesHaveTheirPeriod
+orrery-prof html /tmp/periods.prof -o /tmp/periods.html
+grep -q '"period":1000000,' /tmp/periods.html
+grep -q '"period":5000000,' /tmp/periods.html
 # What is wrong with the command line of a sample is its own matter, and shows.
 status=0
 orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?

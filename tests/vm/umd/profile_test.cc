@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "tests/vm/umd/helpers.h"
 
@@ -54,6 +55,8 @@ class Profile : public ::testing::Test {
             if (work.counters != nullptr) self.done_.back().counters = *work.counters;
         } else if (record->kind == orrProfSampled) {
             const auto& sample = *static_cast<const orrProfSample*>(record->params);
+            self.periods_.insert(sample.period_ns);
+            self.lost_samples_ += sample.lost;
             self.samples_.emplace_back(sample.time_ps,
                                        std::vector(sample.values, sample.values + sample.count));
         } else if (record->kind == orrProfPcSampled) {
@@ -91,6 +94,8 @@ class Profile : public ::testing::Test {
         orrProfPcSample sample;
     };
     std::vector<At> pcs_;
+    std::set<std::uint64_t> periods_;
+    std::uint64_t lost_samples_ = 0;
     std::vector<std::string> names_;
     std::vector<orrCounter_t> counters_;
     std::vector<std::uint64_t> before_, after_;
@@ -231,6 +236,26 @@ TEST_F(Profile, WhereCoresAreIsTheirProcessesAlone) {
     ::close(fd);
     ASSERT_OK(orrProfStartPcSampling(0, 100)) << "who goes has them no more";
     ASSERT_OK(orrProfStopPcSampling(0));
+}
+
+// Without an end between them: the first ones are told as what they are, and the numbers begin anew.
+TEST_F(Profile, SamplesHaveTheirPeriod) {
+    orrCounter_t wanted[2] = {};
+    ASSERT_OK(orrDeviceFindCounter(&wanted[0], 0, "copy_bytes"));
+    ASSERT_OK(orrDeviceFindCounter(&wanted[1], 0, "time_ps"));
+    for (const std::uint64_t period_ns : {1'000u, 5'000u}) {
+        ASSERT_OK(orrProfStartSamples(0, period_ns, wanted, 2));
+        for (int n = 0; n < 10; ++n)
+            ASSERT_OK(orrMemcpyAsync(memory_, at(memory_, 4 << 20), 1 << 20, orrMemcpyDeviceToDevice,
+                                     card_.stream));
+        ASSERT_OK(orrStreamSynchronize(card_.stream));
+    }
+    ASSERT_OK(orrProfStopSamples(0));
+    const std::lock_guard lock(mutex_);
+    ASSERT_GT(samples_.size(), 12u);
+    for (const std::uint64_t period_ns : {1'000u, 5'000u})  // and those of a recorder
+        EXPECT_TRUE(periods_.contains(period_ns)) << period_ns;
+    EXPECT_EQ(lost_samples_, 0u);
 }
 
 TEST_F(Profile, SamplesFollowTheCounters) {
