@@ -562,15 +562,63 @@ TEST_F(Page, ShowsHostileNamesAsTheyAreWritten) {
 }
 
 // A script that got into it all the same is not run, and nothing is fetched.
+// Of cards, semaphores, counters, functions and lines.
+TEST_F(Page, ShowsWhatElseIsHostileAsItIsWritten) {
+    const std::string script = "</script><img src=x onerror='window.hacked = 1'><b>x</b>";
+    MadePart part = a_counted_step();
+    const auto name = part.text(script), line = part.text(script + ".cc:1"), kernel = part.text("gemm again");
+    part.card(1, name, name);
+    WorkRecord waiting = part.work_of(Operation::kWait, name, 9, 600'000'000, 900'000'000, 2);
+    waiting.from = static_cast<std::uint32_t>(From::kOutside);
+    waiting.from_name = waiting.stream_name = name;
+    part.add(waiting);
+    part.add(part.work_of(Operation::kKernel, kernel, 9, 900'000'000, 910'000'000, 3));
+    struct {
+        SampleSetRecord set;
+        SampledCounter counter;
+    } set{{{static_cast<std::uint16_t>(Type::kSampleSet), sizeof set, 0}, 1, 1, 50'000'000},
+          {8, name, name, 0}};
+    part.add(set);
+    struct {
+        SampleRecord sample;
+        std::uint64_t value;
+    } sample{{{static_cast<std::uint16_t>(Type::kSample), sizeof sample, 0}, 1, 1, 100'000'000}, 5};
+    part.add(sample);
+    sample.sample.time_ps *= 2;
+    part.add(sample);
+    PcSampleRecord pc{};
+    pc.head = {static_cast<std::uint16_t>(Type::kPcSample), sizeof pc, kernel};
+    pc.stream = 9;
+    pc.index = 1;
+    pc.function = name;
+    pc.source = line;
+    part.add(pc);
+    show(part.bytes());
+    for (const char* tab : {"#tab-tables", "#tab-summary", "#tab-roofline", "#tab-source", "#tab-findings"}) {
+        press(tab);
+        EXPECT_EQ(count("img"), 0) << tab;
+        EXPECT_EQ(count("b"), 0) << tab;
+        EXPECT_EQ(count("script"), 1) << tab;
+    }
+    press("#tab-summary");
+    EXPECT_THAT(text("#summary"), HasSubstr("Card 1, " + script));
+    press("#tab-source");
+    EXPECT_THAT(text("main"), HasSubstr(script));
+    EXPECT_TRUE(browser_->run("return window.hacked === undefined"));
+}
+
 TEST_F(Page, RunsNoScriptButItsOwn) {
     show(a_step().bytes());
     browser_->run(
         "const added = document.createElement('script'); added.textContent = 'window.hacked = 1';"
-        "document.body.append(added);"
-        "const image = document.createElement('img'); image.src = 'http://127.0.0.1:9/x.png'; "
-        "document.body.append(image);");
+        "document.body.append(added);");
     EXPECT_TRUE(browser_->run("return window.hacked === undefined"));
     EXPECT_THAT(browser_->console().dump(), HasSubstr("Content Security Policy"));
+    // And fetches nothing.
+    browser_->run_async(
+        "const image = document.createElement('img'); image.onerror = () => arguments[0](true);"
+        "image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image);");
+    EXPECT_THAT(browser_->console().dump(), HasSubstr("img-src"));
 }
 
 TEST_F(Page, FitsANarrowWindow) {
