@@ -26,6 +26,7 @@ grep -qx 'kind: none' "$folder/where" || die "it has a cause: $(cat "$folder/whe
 
 # While one VM waits for the other, which still works.
 mkdir "$folder/share"
+# shellcheck disable=SC2016 # the guest's shell expands it
 "$vm" --vms 2 --cards 1 --timeout 120 --share "$folder/share" --logs "$folder/two" --report "$folder/two.tar" \
     -- sh -c 'while [ "$ORR_VM" = 1 ] && [ ! -e /share/go ]; do sleep 0.1; done' > "$folder/said2" 2>&1 < /dev/null &
 run=$!
