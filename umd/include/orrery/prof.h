@@ -44,7 +44,8 @@ typedef enum orrProfKind {
 #define orrProfWantCalls 1u    /* orrProfEnter, orrProfLeave */
 #define orrProfWantRanges 2u   /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker */
 #define orrProfWantWork 4u     /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
-#define orrProfWantCounters 8u /* beside orrProfWantWork: with what kernels, copies and fills did. It costs
+#define orrProfWantCounters                                                                                 \
+    8u                         /* beside orrProfWantWork: with what kernels, copies and fills did. It costs \
                                   all who want work of the card room for six of seven records */
 #define orrProfWantSamples 16u /* orrProfSampled, which orrProfStartSamples asks for */
 /* beside orrProfWantWork: orrProfPcSampled, which orrProfStartPcSampling asks for */
@@ -231,8 +232,8 @@ typedef struct orrProfSample {
  * Who wants samples is told one whenever something happens on the card at or behind the next multiple of this
  * period of its model time, 1,000 ns or more, and 50 ns or more for each counter and four; while nothing
  * happens there are none. Model time is the same with and without. counters may be null and count 0: all that
- * the device has. It replaces what was started there before. orrErrorNotSupported: the card or its driver takes none; orrErrorSystem: another process has
- * those of this card.
+ * the device has. It replaces what was started there before. orrErrorNotSupported: the card or its driver
+ * takes none; orrErrorSystem: another process has those of this card.
  */
 ORR_API orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_t* counters,
                                        size_t count);
