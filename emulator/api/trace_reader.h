@@ -26,7 +26,7 @@ struct TraceInfo {
     std::uint64_t seed = 0;  // 0: no fault plan
     std::string plan_text;   // of the fault plan
     std::uint64_t cycle_ps = 1;
-    std::uint64_t start_ps = 0;  // model time
+    std::uint64_t start_ps = 0;    // model time
     std::uint64_t skipped_ps = 0;  // by which the card's system time was ahead of it then
     std::uint64_t vram_bytes = 0;
     std::uint64_t file_bytes = 0;

@@ -224,7 +224,7 @@ class Recorder {
     std::vector<std::uint8_t> rom_;    // of that
     std::uint64_t last_hash_ = 0;
     std::uint64_t skipped_ps_ = 0, jump_time_ = 0;  // of all jumps, and of the last one
-    ChangedPages pages_;  // since the last keyframe
+    ChangedPages pages_;                            // since the last keyframe
     std::uint64_t keyframe_cost_ = 0;
     std::uint64_t cost_ = 0;  // since the last keyframe
 
@@ -239,9 +239,9 @@ class Recorder {
     std::uint64_t offset_ = 0;       // recording's steps are the hart's plus this
     std::uint64_t block_steps_ = 0;  // hart's steps at its begin
     std::uint64_t block_time_ = 0;
-    std::uint64_t passed_ps_ = 0;   // of its BOUNDARYs
+    std::uint64_t passed_ps_ = 0;         // of its BOUNDARYs
     std::uint64_t block_skipped_ps_ = 0;  // skipped_ps_ at its begin
-    std::uint64_t last_steps_ = 0;  // of the last BOUNDARY or NOTE
+    std::uint64_t last_steps_ = 0;        // of the last BOUNDARY or NOTE
     std::uint64_t last_note_time_ = 0;
     unsigned lines_ = 0;
 };

@@ -44,9 +44,7 @@ typedef enum orrProfKind {
 #define orrProfWantCalls 1u    /* orrProfEnter, orrProfLeave */
 #define orrProfWantRanges 2u   /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker */
 #define orrProfWantWork 4u     /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
-#define orrProfWantCounters                                                                                 \
-    8u                         /* beside orrProfWantWork: with what kernels, copies and fills did. It costs \
-                                  all who want work of the card room for six of seven records */
+#define orrProfWantCounters 8u /* beside orrProfWantWork: with what kernels, copies and fills did */
 #define orrProfWantSamples 16u /* orrProfSampled, which orrProfStartSamples asks for */
 /* beside orrProfWantWork: orrProfPcSampled, which orrProfStartPcSampling asks for */
 #define orrProfWantPcs 32u
@@ -194,7 +192,7 @@ typedef void (*orrProfCallback)(void* user, const orrProfRecord* record);
 
 typedef struct orrProfOptions {
     size_t size;   /**< see ORR_INIT */
-    uint64_t want; /**< orrProfWant...; 0: all of them, but not orrProfWantCounters */
+    uint64_t want; /**< orrProfWant...; 0: all but orrProfWantCounters, which cost others' records room */
 } orrProfOptions;
 /** options may be null. orrErrorOutOfMemory: there are orrProfMaxSubscriptions already. */
 ORR_API orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback callback, void* user,
