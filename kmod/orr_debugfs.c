@@ -91,6 +91,19 @@ static int orr_debugfs_waits_show(struct seq_file *m, void *data)
 }
 DEFINE_SHOW_ATTRIBUTE(orr_debugfs_waits);
 
+static int orr_debugfs_records_show(struct seq_file *m, void *data)
+{
+	struct orr_device *odev = m->private;
+	struct orr_sink *sink = &odev->sink;
+
+	guard(mutex)(&sink->lock);
+	seq_printf(m, "users %u\n", sink->users);
+	seq_printf(m, "counting %u\n", sink->counting);
+	seq_printf(m, "sampler_pid %d\n", sink->sampler ? sink->sampler->pid : 0);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(orr_debugfs_records);
+
 static ssize_t orr_debugfs_crash_write(struct file *file, const char __user *user, size_t bytes,
 				       loff_t *offset)
 {
@@ -164,6 +177,7 @@ void orr_debugfs_init(struct orr_device *odev)
 	debugfs_create_file("queues", 0400, root, odev, &orr_debugfs_queues_fops);
 	debugfs_create_file("restarts", 0400, root, odev, &orr_debugfs_restarts_fops);
 	debugfs_create_file("waits", 0400, root, odev, &orr_debugfs_waits_fops);
+	debugfs_create_file("records", 0400, root, odev, &orr_debugfs_records_fops);
 	if (!IS_ENABLED(CONFIG_ORR_FAULTS))
 		return;
 	debugfs_create_file("inject_message", 0200, root, odev, &orr_debugfs_inject_fops);

@@ -472,7 +472,8 @@ class DrmDevice final : public Device {
                 return Device::want_samples(period_ns, set);
             case EBUSY:
                 return fail(orrErrorSystem,
-                            "another process has the samples of {}'s counters, or a debugger holds a card",
+                            "another process has the samples of {}'s counters (debugfs says which: "
+                            "records), or a debugger holds a card",
                             info().node);
             default:
                 return fail_errno(number, file_->what("asking for samples of its counters"));

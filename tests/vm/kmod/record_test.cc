@@ -3,9 +3,13 @@
 #include <orrery/hw/counters.h>
 #include <orrery/hw/engine.h>
 #include <orrery/hw/trace_sink.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "tests/vm/kmod/place.h"
@@ -223,6 +227,11 @@ TEST(Samples, AreOfTheWholeCardAndForOneAtATime) {
     EXPECT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &none), EINVAL) << "nobody has started";
     ASSERT_EQ(start(two.fd(), 1000, kSet, 0), 0);
     EXPECT_EQ(start(one.fd(), 1000, kSet, 0), EBUSY);
+    if (::geteuid() == 0) {
+        std::ifstream in(debugfs() + "records");
+        const std::string text(std::istreambuf_iterator<char>(in), {});
+        EXPECT_NE(text.find("sampler_pid " + std::to_string(::getpid()) + "\n"), std::string::npos) << text;
+    }
     ASSERT_EQ(switch_work(one.fd(), ORR_WORK_START), 0);
     constexpr unsigned kFills = 20;
     for (unsigned n = 0; n < kFills; ++n)
