@@ -242,7 +242,7 @@ Result<void> Writer::write_all(const std::string& manifest) {
     return {};
 }
 
-Result<void> Writer::end(ordered_json manifest) {
+Result<void> Writer::end(const ordered_json& manifest) {
     ordered_json whole{{"format", kFormat}};
     whole.update(manifest);
     ordered_json list = ordered_json::array();
@@ -259,12 +259,12 @@ Result<void> Writer::end(ordered_json manifest) {
     return {};
 }
 
-Result<void> write(const fs::path& file, ordered_json manifest, const std::vector<File>& files) {
+Result<void> write(const fs::path& file, const ordered_json& manifest, const std::vector<File>& files) {
     Writer writer(file);
     for (const File& each : files)
         if (auto added = writer.add(each.name, each.bytes); !added)
             return fail("{}: the report cannot be written: {}", file.string(), added.error().text);
-    return writer.end(std::move(manifest));
+    return writer.end(manifest);
 }
 
 std::string Bundle::text(const ordered_json& object, std::string_view key) {

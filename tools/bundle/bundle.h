@@ -48,7 +48,7 @@ class Writer {
     Result<void> add(const std::string& name, int from, std::uint64_t offset, std::uint64_t bytes);
     bool has(std::string_view name) const;
     // `manifest` is an object; "format" and "files" are added.
-    Result<void> end(nlohmann::ordered_json manifest);
+    Result<void> end(const nlohmann::ordered_json& manifest);
 
   private:
     struct Listed {
@@ -68,7 +68,7 @@ class Writer {
 };
 
 // The same of what is in memory.
-Result<void> write(const std::filesystem::path& file, nlohmann::ordered_json manifest,
+Result<void> write(const std::filesystem::path& file, const nlohmann::ordered_json& manifest,
                    const std::vector<File>& files);
 
 struct Bundle {

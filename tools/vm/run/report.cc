@@ -149,7 +149,7 @@ void Run::write_report(const fs::path& file, bool ended) {
                          {"status", status_code_},
                          {"text", verdict_},
                          {"reached", reached_}};
-    if (const auto written = writer.end(std::move(manifest)); !written)
+    if (const auto written = writer.end(manifest); !written)
         fmt::print(stderr, "orrery-vm: {}\n", written.error().text);
     else
         fmt::print(stderr, "orrery-vm: a report: orrery-step bundle {}\n", file.string());
