@@ -65,6 +65,12 @@ struct Sku {
     std::uint32_t link_retrain_ns = 0;
     std::uint32_t link_reads = 16;
 
+    // What estimates of energy are made with; nothing of the card's behaviour follows from it.
+    std::uint64_t energy_instruction_fj = 0;
+    std::uint64_t energy_f16_fj = 0, energy_f32_fj = 0, energy_f64_fj = 0;
+    std::uint64_t energy_vram_fj = 0, energy_host_fj = 0, energy_link_fj = 0;
+    std::uint64_t energy_static_mw = 0;
+
     std::vector<SkuSource> sources;  // one for each of sku_keys()
 
     // Errors name the file, the line and what is wrong. Every key must be there with its origin, and none

@@ -16,6 +16,7 @@ constexpr std::uint64_t kMaxHz = 100'000'000'000;
 constexpr std::uint64_t kMaxPs = kPsPerSecond;  // a latency of a second is a mistake
 constexpr std::uint64_t kMaxMessagePs = 100'000'000;
 constexpr std::uint64_t kMaxGb = 1'000'000;
+constexpr std::uint64_t kMaxFj = 1'000'000'000;  // a microjoule for one operation is a mistake
 constexpr std::uint64_t kGb = 1'000'000'000;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMb = 1'000'000;
@@ -162,6 +163,29 @@ constexpr auto kKeys = std::to_array<SkuKey>({
     later(key("link", "reads", "", &Sku::link_reads, {1, 64},
               "of 32 KiB, that a copy engine asks other cards for before the first has come; before: none"),
           6, 16),
+
+    later(key("energy", "instruction_fj", "fJ", &Sku::energy_instruction_fj, {0, kMaxFj},
+              "estimate: an instruction of a vector core, without what its lanes compute"),
+          7, 0),
+    later(key("energy", "f16_fj", "fJ", &Sku::energy_f16_fj, {0, kMaxFj},
+              "estimate: an operation of 16-bit floating point; a multiply-add is two"),
+          7, 0),
+    later(key("energy", "f32_fj", "fJ", &Sku::energy_f32_fj, {0, kMaxFj}, "estimate: the same of 32 bits"), 7,
+          0),
+    later(key("energy", "f64_fj", "fJ", &Sku::energy_f64_fj, {0, kMaxFj}, "estimate: the same of 64 bits"), 7,
+          0),
+    later(key("energy", "vram_fj", "fJ", &Sku::energy_vram_fj, {0, kMaxFj},
+              "estimate: a byte from or to VRAM, the chip and the way there"),
+          7, 0),
+    later(key("energy", "host_fj", "fJ", &Sku::energy_host_fj, {0, kMaxFj},
+              "estimate: a byte over PCIe, the card's end of it"),
+          7, 0),
+    later(key("energy", "link_fj", "fJ", &Sku::energy_link_fj, {0, kMaxFj},
+              "estimate: a byte over a link, both ends"),
+          7, 0),
+    later(key("energy", "static_mw", "mW", &Sku::energy_static_mw, {0, 10'000'000},
+              "estimate: what the card takes all the time, whatever it does"),
+          7, 0),
 });
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastSkuOrigin) + 1> kOrigins{

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "tools/prof/show.h"
 #include "tools/prof/tables.h"
 
 namespace orrery::prof {
@@ -19,39 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using text::fail;
 using text::Result;
-
-// Names are of anybody's file: what is not UTF-8 becomes '?'.
-std::string utf8(std::string_view text) {
-    std::string good;
-    for (std::size_t i = 0; i < text.size();) {
-        const auto first = static_cast<unsigned char>(text[i]);
-        const std::size_t length = first < 0x80                    ? 1
-                                   : first >= 0xc2 && first < 0xe0 ? 2
-                                   : first >= 0xe0 && first < 0xf0 ? 3
-                                   : first >= 0xf0 && first < 0xf5 ? 4
-                                                                   : 0;
-        bool whole = length != 0 && length <= text.size() - i;
-        for (std::size_t k = 1; whole && k < length; ++k)
-            whole = (static_cast<unsigned char>(text[i + k]) & 0xc0) == 0x80;
-        const auto second = whole && length > 2 ? static_cast<unsigned char>(text[i + 1]) : 0x90u;
-        // Longer than need be, surrogates, beyond the last one.
-        if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
-            (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90))
-            whole = false;
-        good += whole ? text.substr(i, length) : "?";
-        i += whole ? length : 1;
-    }
-    return good;
-}
-
-// RFC 4180.
-std::string csv_cell(std::string_view text) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-    std::string quoted = "\"";
-    for (const char c : text)
-        quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return quoted + '"';
-}
 
 class CsvSink final : public TableSink {
   public:
@@ -73,7 +41,7 @@ class CsvSink final : public TableSink {
                 [&](const auto& is) {
                     using Type = std::decay_t<decltype(is)>;
                     if constexpr (std::is_same_v<Type, std::string_view>) {
-                        add(csv_cell(utf8(is)));
+                        add(csv_cell(valid_utf8(is)));
                     } else if constexpr (std::is_same_v<Type, std::monostate>) {
                         add("");
                     } else {
@@ -195,7 +163,8 @@ class SqliteSink final : public TableSink {
                 return sqlite3_bind_int64(to, place, static_cast<std::int64_t>(*number));
             return bind_text(place, std::to_string(*number));
         }
-        if (const auto* text = std::get_if<std::string_view>(&value)) return bind_text(place, utf8(*text));
+        if (const auto* text = std::get_if<std::string_view>(&value))
+            return bind_text(place, valid_utf8(*text));
         return sqlite3_bind_null(to, place);
     }
     int bind_text(int place, const std::string& text) {
@@ -216,6 +185,37 @@ class SqliteSink final : public TableSink {
 };
 
 }  // namespace
+
+std::string valid_utf8(std::string_view text) {
+    std::string good;
+    for (std::size_t i = 0; i < text.size();) {
+        const auto first = static_cast<unsigned char>(text[i]);
+        const std::size_t length = first < 0x80                    ? 1
+                                   : first >= 0xc2 && first < 0xe0 ? 2
+                                   : first >= 0xe0 && first < 0xf0 ? 3
+                                   : first >= 0xf0 && first < 0xf5 ? 4
+                                                                   : 0;
+        bool whole = length != 0 && length <= text.size() - i;
+        for (std::size_t k = 1; whole && k < length; ++k)
+            whole = (static_cast<unsigned char>(text[i + k]) & 0xc0) == 0x80;
+        const auto second = whole && length > 2 ? static_cast<unsigned char>(text[i + 1]) : 0x90u;
+        // Longer than need be, surrogates, beyond the last one.
+        if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+            (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90))
+            whole = false;
+        good += whole ? text.substr(i, length) : "?";
+        i += whole ? length : 1;
+    }
+    return good;
+}
+
+std::string csv_cell(std::string_view text) {
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+    std::string quoted = "\"";
+    for (const char c : text)
+        quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + '"';
+}
 
 Result<void> export_sqlite(const Model& model, const std::string& file) {
     const std::string part = file + ".part";

@@ -17,6 +17,7 @@
 #include "tools/prof/model.h"
 #include "tools/prof/record.h"
 #include "tools/prof/show.h"
+#include "tools/prof/skus/compare.h"
 #include "tools/prof/tables.h"
 #include "tools/prof/top.h"
 #include "tools/text/files.h"
@@ -31,12 +32,9 @@ using namespace orrery;
 using namespace orrery::prof;
 
 constexpr const char* kHelp =
-    "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]
-"
-    "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]
-"
-    "                          -- COMMAND [ARGUMENT...]
-"
+    "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
+    "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]\n"
+    "                          -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof explain FILE [--json]\n"
@@ -44,6 +42,7 @@ constexpr const char* kHelp =
     "       orrery-prof export FILE --sqlite OUTPUT | --csv FOLDER\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "       orrery-prof html FILE [--source FOLDER]... -o OUTPUT\n"
+    "       orrery-prof sku-compare [--quick] [--csv FILE] [--html FILE] [--keep FOLDER] [SKU...]\n"
     "Shows what the cards do now (top, until q or Ctrl-C). Or records what a program and the processes that "
     "it starts do with liborrery (any program, as it is), and\n"
     "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
@@ -350,6 +349,7 @@ int main(int argc, char** argv) {
     if (words[0] == "export") return run_export(rest);
     if (words[0] == "trace") return run_trace(rest);
     if (words[0] == "html") return run_html(rest);
+    if (words[0] == "sku-compare") return run_sku_compare(rest);
     if (words[0] == "--help" || words[0] == "-h") {
         fmt::print("{}", kHelp);
         return 0;

@@ -32,6 +32,10 @@ std::set<std::string> sampled_sources(const Model& model);
 
 // Names are of anybody's file: a terminal gets no control characters, and a line no end.
 std::string plain(std::string_view text);
+// The same for files: what is not UTF-8 becomes '?'.
+std::string valid_utf8(std::string_view text);
+// A cell of CSV (RFC 4180).
+std::string csv_cell(std::string_view text);
 // What is known to be missing of it, a line each; "" if nothing is.
 std::string missing_text(const Process& process);
 // "1.5 MiB"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <orrery/orrery.hpp>
+#include <orrery/prof.h>
 
 namespace orrery::sample {
 
@@ -84,7 +85,9 @@ void timed(Row& row, const Stream& stream, Enqueue&& enqueue) {
     const double moved = vram_bytes();
     const double at = now_ns();
     begin.record(stream);
+    check(orrProfRangePush(nullptr, row.name.c_str()));
     enqueue();
+    check(orrProfRangePop(nullptr));
     end.record(stream);
     stream.synchronize();
     row.host_ns = now_ns() - at;

@@ -1,0 +1,178 @@
+// What cards did for each range, and what a comparison of SKUs makes of it.
+#include "tools/prof/ranges.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/skus/compare.h"
+
+namespace orrery::prof::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Ranges : public ::testing::Test {
+  protected:
+    Ranges() {
+        part_.orrery_1(0);
+        for (const auto& [key, value] : {std::pair("energy.instruction_fj", 1'000),
+                                         {"energy.f16_fj", 0},
+                                         {"energy.f32_fj", 500},
+                                         {"energy.f64_fj", 0},
+                                         {"energy.vram_fj", 40'000},
+                                         {"energy.host_fj", 0},
+                                         {"energy.link_fj", 0},
+                                         {"energy.static_mw", 50'000}})
+            part_.sku(0, key, static_cast<std::uint64_t>(value));
+        stream_ = part_.text("main");
+        saxpy_ = part_.text("saxpy");
+        outer_ = part_.text("outer");
+        inner_ = part_.text("inner");
+        mine_ = part_.text("mine");
+    }
+    // A kernel that a call at `ns` has submitted.
+    void kernel(std::uint64_t ns, std::uint64_t begin_us, std::uint64_t end_us, std::uint32_t thread = 100) {
+        WorkRecord work =
+            part_.work_of(Operation::kKernel, saxpy_, stream_, begin_us * kUs, end_us * kUs, ++index_);
+        work.submitted_ns = ns;
+        work.correlation = 0;
+        work.thread = thread;
+        WorkCountersRecord counters{};
+        counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
+        counters.stream = stream_;
+        counters.index = index_;
+        counters.begin_ps = work.begin_ps;
+        counters.flops_f32 = 1'000;
+        counters.vram_read = 64;
+        counters.instructions = 10;
+        part_.add(counters);
+        part_.add(work);
+    }
+    static constexpr std::uint64_t kUs = 1'000'000;
+    MadePart part_;
+    std::uint32_t stream_ = 0, saxpy_ = 0, outer_ = 0, inner_ = 0, mine_ = 0;
+    std::uint64_t index_ = 0;
+};
+
+TEST_F(Ranges, HaveWhatWasSubmittedInThemAndInThoseWithin) {
+    part_.range(Type::kRangeBegin, outer_, 2'000);
+    part_.range(Type::kRangeBegin, inner_, 3'000);
+    part_.range(Type::kRangeEnd, 0, 4'000);
+    part_.range(Type::kRangeBegin, inner_, 5'000);
+    part_.range(Type::kRangeBegin, inner_, 5'100);  // within itself: counts once
+    part_.range(Type::kRangeEnd, 0, 5'200);
+    part_.range(Type::kRangeEnd, 0, 6'000);
+    part_.range(Type::kRangeEnd, 0, 7'000);
+    part_.range(Type::kRangeBegin, mine_, 3'500, mine_);  // another domain, across
+    part_.range(Type::kRangeEnd, 0, 9'000, mine_);
+    kernel(1'500, 0, 1);  // before all
+    kernel(2'500, 1, 3);
+    kernel(3'200, 3, 4);
+    kernel(5'150, 4, 8);
+    kernel(5'150, 8, 9, 101);  // another thread's
+    kernel(8'000, 9, 10);
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    const std::vector<RangeSums> sums = RangeTree(activity).sums();
+    ASSERT_EQ(sums.size(), 5u);
+    EXPECT_EQ(sums[0].kernels, 3u);
+    EXPECT_EQ(sums[0][&WorkCountersRecord::flops_f32], 3'000u);
+    EXPECT_EQ(sums[0].kernel_ps, 7 * kUs);
+
+    const std::vector<NamedRange> named = named_ranges(activity);
+    ASSERT_EQ(named.size(), 3u);
+    EXPECT_EQ(named[0].name, "outer");
+    EXPECT_EQ(named[2].name, "mine: mine");
+    EXPECT_EQ(named[2].sums.kernels, 2u);
+    EXPECT_EQ(named[1].name, "inner");
+    EXPECT_EQ(named[1].count, 2u);
+    EXPECT_EQ(named[1].host_ns, 2'000u);
+    EXPECT_EQ(named[1].sums.kernels, 2u);
+    EXPECT_EQ(named[1].sums[&WorkCountersRecord::vram_read], 128u);
+}
+
+TEST_F(Ranges, TheCallThatSubmittedWorkSaysWhichItIs) {
+    const std::uint32_t launch = part_.text("orrLaunchKernel");
+    part_.range(Type::kRangeBegin, outer_, 2'000);
+    part_.call(launch, 2'100, 2'300);
+    part_.range(Type::kRangeEnd, 0, 2'400);
+    part_.add(part_.work_of(Operation::kKernel, saxpy_, stream_, 0, kUs));
+    WorkRecord late = part_.work_of(Operation::kKernel, saxpy_, stream_, kUs, 2 * kUs, 1);
+    late.submitted_ns = 9'000;  // by a thread of the library's, after the call has ended
+    late.thread = 555;
+    part_.add(late);
+    const Model model = made_model(part_.bytes());
+    EXPECT_EQ(RangeTree(model.processes.at(0)).sums().at(0).kernels, 2u);
+}
+
+TEST_F(Ranges, OneIsMeasuredAsIfNothingElseHadBeenThere) {
+    part_.range(Type::kRangeBegin, outer_, 2'000);
+    kernel(2'500, 100, 150);
+    kernel(2'600, 150, 300);
+    part_.range(Type::kRangeEnd, 0, 3'000);
+    part_.range(Type::kRangeBegin, outer_, 4'000);
+    kernel(4'500, 800, 801);
+    part_.range(Type::kRangeEnd, 0, 5'000);
+    kernel(6'000, 2'000, 9'000);
+    const Model model = made_model(part_.bytes());
+    const Measured measured = measured_of(model, "outer");
+    EXPECT_EQ(measured.problem, "");
+    EXPECT_EQ(measured.ps, 200 * kUs);
+    EXPECT_EQ(measured.sums.kernels, 2u);
+    ASSERT_TRUE(measured.energy);
+    EXPECT_DOUBLE_EQ(measured.energy->static_j, 50 * 200e-6);
+    EXPECT_DOUBLE_EQ(measured.energy->compute_j, 2 * (10 * 1e-12 + 1'000 * 0.5e-12));
+    EXPECT_DOUBLE_EQ(measured.energy->vram_j, 128 * 40e-12);
+    EXPECT_EQ(measured_of(model, "none").problem, "its profile has no range none with work");
+    EXPECT_EQ(measured_of(model, "none").ps, 0u);
+}
+
+Comparison made_comparison() {
+    Comparison all;
+    all.skus.push_back({.name = "first", .card = "First", .measured = {}});
+    all.skus.push_back({.name = "<b>\"x\"&\n", .card = "<script>alert(1)</script>", .measured = {}});
+    for (std::size_t i = 0; i < work_classes().size(); ++i) {
+        Measured one;
+        one.ps = 100 * 1'000'000;
+        one.limit = "VRAM bandwidth";
+        one.limit_share = 0.5;
+        one.energy = Energy{.static_j = 1e-3};
+        all.skus[0].measured.push_back(one);
+        one.ps = i == 0 ? 0 : 50 * 1'000'000;
+        one.problem = "a, b";
+        all.skus[1].measured.push_back(one);
+    }
+    return all;
+}
+
+TEST(SkuComparison, TellsThroughputAndCardsForOne) {
+    const Comparison all = made_comparison();
+    EXPECT_EQ(all.throughput(1, 0), 0);
+    EXPECT_EQ(all.throughput(1, 1), 2);
+    const std::string text = comparison_text(all);
+    EXPECT_THAT(text, HasSubstr("\n  memory   100.000 us  50.000 us  2 x\n"));
+    EXPECT_THAT(text, HasSubstr("\n  memory        0.5\n"));
+    EXPECT_THAT(text, HasSubstr("\n  compute         -\n"));
+    EXPECT_THAT(text, AllOf(HasSubstr("VRAM bandwidth 50 %"), Not(HasSubstr("&\n"))));
+    const std::string csv = comparison_csv(all);
+    EXPECT_THAT(csv, HasSubstr("\r\nmemory,first,First,100000000,1,1,VRAM bandwidth,0.5,"));
+    EXPECT_THAT(csv, HasSubstr("\r\ncompute,\"<b>\"\"x\"\"&\n\",<script>alert(1)</script>,0,0,,"));
+    EXPECT_THAT(csv, HasSubstr(",\"a, b\","));
+}
+
+TEST(SkuComparison, ThePageTakesNamesAsTextAndNothingFromElsewhere) {
+    const std::string page = comparison_page(made_comparison());
+    EXPECT_THAT(page, Not(HasSubstr("<script")));
+    EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    EXPECT_THAT(page, HasSubstr("<bdi>&lt;b&gt;&quot;x&quot;&amp;?</bdi>"));
+    EXPECT_THAT(page, HasSubstr("default-src 'none'; style-src 'unsafe-inline'"));
+    EXPECT_THAT(page, Not(HasSubstr("http://")));
+    EXPECT_THAT(page, Not(HasSubstr("https://")));
+    EXPECT_THAT(page, HasSubstr("<rect class=\"s1\""));
+}
+
+}  // namespace
+}  // namespace orrery::prof::test

@@ -1,0 +1,225 @@
+// orrery-prof sku-compare: starts a VM for each kind of card and records the same work in it.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "tools/prof/show.h"
+#include "tools/prof/skus/compare.h"
+#include "tools/text/files.h"
+#include "tools/text/shell.h"
+#include "tools/text/shown.h"
+
+namespace orrery::prof {
+namespace {
+
+namespace fs = std::filesystem;
+using text::fail;
+using text::Result;
+
+constexpr const char* kHelp =
+    "usage: orrery-prof sku-compare [--quick] [--csv FILE] [--html FILE] [--keep FOLDER] [SKU...]\n"
+    "Runs classes of work on cards of each SKU (a name or file; orrery-0 orrery-1 orrery-edge), in a VM for\n"
+    "each, and tells how they compare with the first: time of the model, what limits it, an estimate of\n"
+    "energy, and how many cards of one stand for one of the other.\n"
+    "\n"
+    "  --quick        less work\n"
+    "  --csv FILE     all numbers\n"
+    "  --html FILE    a page for a browser\n"
+    "  --keep FOLDER  keeps the profiles there, FOLDER/SKU/CLASS.prof\n"
+    "Exit status: 0, 1 a VM or a class failed, 2 a mistake in the command line.\n";
+
+struct Options {
+    std::vector<std::string> skus;
+    std::string csv, html, keep;
+    bool quick = false;
+};
+
+int mistake(std::string_view what) {
+    fmt::print(stderr, "orrery-prof: {}\n{}", text::shown(what), kHelp);
+    return 2;
+}
+
+int problem(std::string_view what) {
+    fmt::print(stderr, "orrery-prof: {}\n", text::shown(what));
+    return 1;
+}
+
+// A folder of one run; it goes with its end unless it is the user's.
+class Folder {
+  public:
+    static Result<Folder> create(const std::string& keep) {
+        std::error_code error;
+        if (!keep.empty()) {
+            fs::create_directories(keep, error);
+            if (error) return fail("{} cannot be made: {}", keep, error.message());
+            return Folder(fs::absolute(keep), true);
+        }
+        std::string path = (fs::temp_directory_path(error) / "orrery-skus-XXXXXX").string();
+        if (::mkdtemp(path.data()) == nullptr) return fail("{} cannot be made (TMPDIR says where)", path);
+        return Folder(path, false);
+    }
+    ~Folder() {
+        std::error_code ignored;
+        if (!kept_) fs::remove_all(path_, ignored);
+    }
+    Folder(Folder&& other) noexcept : path_(std::move(other.path_)), kept_(other.kept_) {
+        other.kept_ = true;
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    Folder& operator=(Folder&&) = delete;
+    const fs::path& path() const { return path_; }
+
+  private:
+    Folder(fs::path path, bool kept) : path_(std::move(path)), kept_(kept) {}
+    fs::path path_;
+    bool kept_;
+};
+
+std::string name_of(const std::string& sku) {
+    return fs::path(sku).stem().string();
+}
+
+// What the guest's shell does: each class is recorded, and says how it ended, whatever the others do.
+std::string script(bool quick) {
+    std::string lines;
+    for (const WorkClass& one : work_classes()) {
+        lines += fmt::format(
+            "orrery-prof record --counters -o /share/{0}.prof -- {1}{2} >/share/{0}.log 2>&1; "
+            "echo $? >/share/{0}.status\n",
+            one.name, one.command, quick && one.quick_option ? " --quick" : "");
+    }
+    return lines;
+}
+
+Result<void> run_vm(const std::string& sku, const fs::path& share, bool quick) {
+    std::error_code error;
+    const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
+    // In lockstep, as what crosses a link would else depend on the host.
+    const std::string command = fmt::format(
+        "{} --sku {} --cards 2 --topology pair --sync lockstep --vram 128M --logs {} --share {} -- sh -c {} "
+        "</dev/null >{} 2>&1",
+        text::shell_quote((programs / "orrery-vm").string()), text::shell_quote(sku),
+        text::shell_quote((share / "vm").string()), text::shell_quote(share.string()),
+        text::shell_quote(script(quick)), text::shell_quote((share / "log").string()));
+    const int status = std::system(command.c_str());
+    if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+    const auto said = text::read_file((share / "log").string());
+    std::string end = said ? std::string(said->begin(), said->end()) : std::string();
+    end = end.substr(end.size() - std::min<std::size_t>(end.size(), 2'000));
+    return fail("the VM with cards of {} failed:\n{}", sku, end);
+}
+
+std::string first_line(const std::string& file) {
+    const auto bytes = text::read_file(file);
+    const std::string all = bytes ? std::string(bytes->begin(), bytes->end()) : std::string();
+    return all.substr(0, all.find('\n'));
+}
+
+Measured read_class(const WorkClass& one, const fs::path& share, std::string& card) {
+    const std::string base = (share / one.name).string();
+    Measured measured;
+    const std::string status = first_line(base + ".status");
+    if (status != "0") {
+        measured.problem = status.empty() ? "it did not run"
+                                          : fmt::format("{} ended with {}: {}", one.command, status,
+                                                        first_line(base + ".log"));
+        return measured;
+    }
+    const auto model = read_model(base + ".prof");
+    if (!model) {
+        measured.problem = model.error().text;
+        return measured;
+    }
+    for (const Activity& activity : model->processes) {
+        if (!activity.process->cards.empty()) card = activity.text(activity.process->cards[0].head.text);
+    }
+    return measured_of(*model, one.range);
+}
+
+Result<Comparison> compare(const Options& options) {
+    auto folder = Folder::create(options.keep);
+    if (!folder) return std::unexpected(folder.error());
+    Comparison all;
+    all.quick = options.quick;
+    for (const std::string& sku : options.skus) {
+        SkuRun run;
+        run.name = name_of(sku);
+        const fs::path share = folder->path() / run.name;
+        std::error_code error;
+        fs::create_directories(share, error);
+        for (const WorkClass& one : work_classes()) {  // of a run before, in a folder that is kept
+            for (const char* ending : {".prof", ".log", ".status"})
+                if (!error) fs::remove(share / (std::string(one.name) + ending), error);
+        }
+        if (error) return fail("{} cannot be made: {}", share.string(), error.message());
+        fmt::print(stderr, "orrery-prof: {} of {}: {}\n", all.skus.size() + 1, options.skus.size(),
+                   text::shown(sku));
+        if (auto good = run_vm(sku, share, options.quick); !good) return std::unexpected(good.error());
+        for (const WorkClass& one : work_classes())
+            run.measured.push_back(read_class(one, share, run.card));
+        all.skus.push_back(std::move(run));
+    }
+    return all;
+}
+
+}  // namespace
+
+int run_sku_compare(const std::vector<std::string>& words) {
+    Options options;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const bool more = i + 1 < words.size();
+        if (words[i] == "--quick") {
+            options.quick = true;
+        } else if (words[i] == "--csv" && more) {
+            options.csv = words[++i];
+        } else if (words[i] == "--html" && more) {
+            options.html = words[++i];
+        } else if (words[i] == "--keep" && more) {
+            options.keep = words[++i];
+        } else if (words[i] == "--help" || words[i] == "-h") {
+            fmt::print("{}", kHelp);
+            return 0;
+        } else if (words[i].empty() || words[i].starts_with("-")) {
+            return mistake(fmt::format("sku-compare does not know {}", words[i]));
+        } else {
+            options.skus.push_back(words[i]);
+        }
+    }
+    if (options.skus.empty()) options.skus = {"orrery-0", "orrery-1", "orrery-edge"};
+    if (options.skus.size() < 2) return mistake("sku-compare wants two SKUs or more");
+    for (std::size_t i = 0; i < options.skus.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            if (name_of(options.skus[i]) == name_of(options.skus[j]))
+                return mistake(fmt::format("two SKUs are called {}", name_of(options.skus[i])));
+        }
+    }
+    const auto all = compare(options);
+    if (!all) return problem(all.error().text);
+    fmt::print("{}", comparison_text(*all));
+    bool good = std::fflush(stdout) == 0;
+    for (const SkuRun& run : all->skus) {
+        for (std::size_t i = 0; i < run.measured.size(); ++i) {
+            if (run.measured[i].ps != 0) continue;
+            good = false;
+            (void)problem(
+                fmt::format("{} on {}: {}", work_classes()[i].name, run.name, run.measured[i].problem));
+        }
+    }
+    const auto write = [&](const std::string& file, const std::string& bytes) {
+        if (file.empty()) return;
+        if (const auto written = text::write_file(file, bytes); !written)
+            good = problem(written.error().text) == 0;
+    };
+    write(options.csv, comparison_csv(*all));
+    write(options.html, comparison_page(*all));
+    return good ? 0 : 1;
+}
+
+}  // namespace orrery::prof

@@ -1,0 +1,141 @@
+// A comparison as tables for a terminal, and as CSV.
+#include <fmt/format.h>
+
+#include "tools/prof/show.h"
+#include "tools/prof/skus/compare.h"
+#include "tools/prof/skus/words.h"
+#include "tools/text/table.h"
+#include "tools/text/units.h"
+
+namespace orrery::prof {
+namespace {
+
+using text::Align;
+
+std::string joined(std::string_view left, const std::string& right) {
+    return right.empty() ? std::string(left) : fmt::format("{}  {}", left, right);
+}
+
+// A row a class, a column a SKU.
+template <typename Cell>
+std::string table(const Comparison& all, std::string_view title, Align align, std::size_t first,
+                  Cell&& cell) {
+    std::vector<std::string> names;
+    for (const SkuRun& run : all.skus)
+        names.push_back(plain(run.name));
+    std::vector<text::Table::Head> heads = {{title}};
+    for (std::size_t i = first; i < names.size(); ++i)
+        heads.push_back({names[i], align});
+    text::Table shown(std::move(heads));
+    for (std::size_t i = 0; i < work_classes().size(); ++i) {
+        std::vector<std::string> cells = {std::string(work_classes()[i].name)};
+        for (std::size_t sku = first; sku < all.skus.size(); ++sku)
+            cells.push_back(all.skus[sku].measured[i].ps == 0 ? "-" : cell(sku, i));
+        shown.row(std::move(cells));
+    }
+    return shown.text("  ");
+}
+
+}  // namespace
+
+std::string times_text(double times) {
+    if (times <= 0) return "";
+    return fmt::format("{:.3g} x", times);
+}
+
+std::string joules_text(double joules) {
+    if (joules >= 1) return fmt::format("{:.3g} J", joules);
+    if (joules >= 1e-3) return fmt::format("{:.3g} mJ", joules * 1e3);
+    return fmt::format("{:.3g} uJ", joules * 1e6);
+}
+
+std::string limit_text(const Measured& measured) {
+    if (measured.limit_share == 0) return measured.limit;
+    return fmt::format("{} {:.0f} %", measured.limit, measured.limit_share * 100);
+}
+
+std::string rate_text(std::size_t one_class, const Measured& measured) {
+    using C = WorkCountersRecord;
+    const auto per_ps = [&](double amount) { return amount / static_cast<double>(measured.ps); };
+    const RangeSums& sums = measured.sums;
+    const auto of = [&](std::uint64_t C::* field) { return static_cast<double>(sums[field]); };
+    const std::string_view name = work_classes()[one_class].name;
+    if (measured.ps == 0 || sums.counted == 0) return "";
+    if (name == "compute")
+        return fmt::format("{:.3g} GFLOP/s",
+                           1e3 * per_ps(of(&C::flops_f32) + of(&C::flops_f16) + of(&C::flops_f64)));
+    if (name == "memory")
+        return fmt::format("{:.3g} GB/s", 1e3 * per_ps(of(&C::vram_read) + of(&C::vram_written)));
+    if (name == "copies" || name == "link") return fmt::format("{:.3g} GB/s", 1e3 * per_ps(of(&C::moved)));
+    if (name == "launch")
+        return fmt::format("{:.3g} us each", 1e-6 / per_ps(static_cast<double>(sums.kernels)));
+    return "";
+}
+
+std::string comparison_text(const Comparison& all) {
+    const std::string base = plain(all.skus[0].name);
+    std::string text = fmt::format("Work of each class{}, in model time, and how much faster than {}:\n\n",
+                                   all.quick ? " (--quick)" : "", base);
+    text += table(all, "class", Align::kRight, 0, [&](std::size_t sku, std::size_t i) {
+        return joined(text::duration(all.skus[sku].measured[i].ps),
+                      sku == 0 ? "" : times_text(all.throughput(sku, i)));
+    });
+    text += "\nAt what rate:\n\n";
+    text += table(all, "class", Align::kRight, 0,
+                  [&](std::size_t sku, std::size_t i) { return rate_text(i, all.skus[sku].measured[i]); });
+    text += "\nWhat limits it most, and for how much of its time:\n\n";
+    text += table(all, "class", Align::kLeft, 0, [&](std::size_t sku, std::size_t i) {
+        return plain(limit_text(all.skus[sku].measured[i]));
+    });
+    text +=
+        "\nEnergy, as the model estimates it (counters times the SKU's figures), and the static part of "
+        "it:\n\n";
+    text += table(all, "class", Align::kRight, 0, [&](std::size_t sku, std::size_t i) {
+        const auto& energy = all.skus[sku].measured[i].energy;
+        if (!energy) return std::string("not known");
+        return fmt::format("{}  {:.0f} %", joules_text(energy->all_j()),
+                           100 * energy->static_j / energy->all_j());
+    });
+    text += fmt::format(
+        "\nCards of each for one of {}, for work that is all of that class and spreads over cards:\n\n",
+        base);
+    text += table(all, "class", Align::kRight, 1, [&](std::size_t sku, std::size_t i) {
+        return fmt::format("{:.3g}", 1 / all.throughput(sku, i));
+    });
+    return text;
+}
+
+std::string comparison_csv(const Comparison& all) {
+    std::string csv =
+        "class,sku,card,ps,throughput_of_first,cards_for_one_of_first,limit,limit_share,rate,static_j,"
+        "compute_j,"
+        "vram_j,host_j,link_j,work,counted,problem";
+    for (const CounterField& field : kCounterFields)
+        csv += fmt::format(",{}", field.name);
+    csv += "\r\n";
+    for (std::size_t i = 0; i < work_classes().size(); ++i) {
+        for (std::size_t sku = 0; sku < all.skus.size(); ++sku) {
+            const SkuRun& run = all.skus[sku];
+            const Measured& one = run.measured[i];
+            const double times = all.throughput(sku, i);
+            csv += fmt::format("{},{},{},{},{},{},{},{},{}", work_classes()[i].name,
+                               csv_cell(valid_utf8(run.name)), csv_cell(valid_utf8(run.card)), one.ps, times,
+                               times > 0 ? fmt::format("{}", 1 / times) : "", csv_cell(valid_utf8(one.limit)),
+                               one.limit_share, csv_cell(rate_text(i, one)));
+            if (one.energy) {
+                csv += fmt::format(",{},{},{},{},{}", one.energy->static_j, one.energy->compute_j,
+                                   one.energy->vram_j, one.energy->host_j, one.energy->link_j);
+            } else {
+                csv += ",,,,,";
+            }
+            csv +=
+                fmt::format(",{},{},{}", one.sums.work, one.sums.counted, csv_cell(valid_utf8(one.problem)));
+            for (const std::uint64_t value : one.sums.counters)
+                csv += fmt::format(",{}", value);
+            csv += "\r\n";
+        }
+    }
+    return csv;
+}
+
+}  // namespace orrery::prof
