@@ -72,6 +72,8 @@ CardFacts ask_card(int device) {
             continue;
         facts.links.emplace_back(port, link);
     }
+    facts.clock = ORR_INIT(orrProfClock);
+    if (orrProfReadClock(&facts.clock, device) != orrSuccess) facts.clock.device_ps = 0;
     return facts;
 }
 

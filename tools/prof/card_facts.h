@@ -2,6 +2,7 @@
 #pragma once
 
 #include <orrery/device.h>
+#include <orrery/prof.h>
 
 #include <cstdint>
 #include <string>
@@ -15,6 +16,7 @@ struct CardFacts {
     orrDeviceProp prop{};
     std::vector<std::pair<std::string, std::uint64_t>> sku;    // keys whose values are numbers
     std::vector<std::pair<std::uint32_t, orrLinkInfo>> links;  // ports that have a peer
+    orrProfClock clock{};                                      // device_ps 0: it could not be read
     bool known = false;                                        // false: the library does not say
 };
 

@@ -13,13 +13,14 @@ using Json = nlohmann::ordered_json;
 
 class Writer {
   public:
-    explicit Writer(std::uint64_t begin_ns) : begin_ns_(begin_ns) {}
+    explicit Writer(const Model& model)
+        : begin_ns_(model.profile.begin_ns), machines_(model.profile.machines.size()) {}
 
     void add(const Activity& activity) {
         const Process& process = *activity.process;
-        pid_ = process.pid;
+        pid_ = number_of(process);
         tracks_.clear();  // who executes another program keeps its number, and numbers its texts anew
-        name("process_name", pid_, process.command);
+        name("process_name", pid_, title(process));
         for (const CallRecord& call : process.calls) {
             Json event = slice(process, call.head.text, "call", call.thread, call.begin_ns, call.end_ns);
             event["args"] = {{"correlation", call.correlation}, {"error", call.error}};
@@ -56,24 +57,27 @@ class Writer {
             const auto [device, new_device] = devices.try_emplace(work->device, kFirstTrack + ++devices_);
             pid_ = device->second;
             if (new_device) {
-                name("process_name", pid_,
-                     fmt::format("device {} of process {}, model time", work->device, process.pid));
+                name("process_name", pid_, device_title(activity, work->device));
             }
             const auto [track, is_new] =
                 lanes.try_emplace({work->stream, one.lane}, kFirstTrack + made_tracks_);
             made_tracks_ += is_new ? 1 : 0;
             if (is_new) name("thread_name", track->second, process.text(work->stream_name));
-            const double begin = activity.device(work->device)->us(work->begin_ps, begin_ns_);
+            const DeviceModel& own = *activity.device(work->device);
+            const double begin = own.us(work->begin_ps, begin_ns_);
+            const double length = own.on_host_clock ? own.us(work->end_ps, begin_ns_) - begin
+                                                    : static_cast<double>(one.ps()) / 1e6;
             events_.push_back({{"ph", "X"},
                                {"cat", "work"},
                                {"name", process.text(work->head.text)},
                                {"pid", pid_},
                                {"tid", track->second},
                                {"ts", begin},
-                               {"dur", static_cast<double>(one.ps()) / 1e6},
+                               {"dur", length},
                                {"args",
                                 {{"correlation", work->correlation},
                                  {"begin_ps", work->begin_ps},
+                                 {"end_ps", work->end_ps},
                                  {"used_ps", work->used_ps},
                                  {"outcome", work->outcome}}}});
             if (work->correlation == 0) continue;
@@ -81,7 +85,7 @@ class Writer {
                          {"cat", "submit"},
                          {"name", "submit"},
                          {"id", ++flows_},
-                         {"pid", process.pid},
+                         {"pid", number_of(process)},
                          {"tid", work->thread},
                          {"ts", microseconds(work->submitted_ns)}};
             events_.push_back(flow);
@@ -100,6 +104,23 @@ class Writer {
     }
 
   private:
+    // Machines number their processes alike.
+    static std::uint64_t number_of(const Process& process) {
+        return process.pid + process.machine_at * 100'000'000;
+    }
+    std::string title(const Process& process) const {
+        return machines_ < 2 ? process.command
+                             : fmt::format("machine {}: {}", process.machine_at + 1, process.command);
+    }
+    std::string device_title(const Activity& activity, std::uint32_t device) const {
+        const Process& process = *activity.process;
+        const DeviceModel& own = *activity.device(device);
+        return fmt::format("device {} of process {}{}, {}", device, process.pid,
+                           machines_ < 2 ? "" : fmt::format(" of machine {}", process.machine_at + 1),
+                           own.on_host_clock
+                               ? fmt::format("the host's time to {} us", (own.clock_error_ns + 999) / 1000)
+                               : std::string("model time"));
+    }
     double microseconds(std::uint64_t ns) const { return static_cast<double>(ns - begin_ns_) / 1000.0; }
 
     void name(const char* what, std::uint64_t tid, std::string_view text) {
@@ -130,6 +151,7 @@ class Writer {
 
     static constexpr std::uint64_t kFirstTrack = std::uint64_t{1} << 32;  // no thread has it
     const std::uint64_t begin_ns_;
+    const std::size_t machines_;
     std::uint64_t pid_ = 0, devices_ = 0, flows_ = 0, made_tracks_ = 0;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of this process's domains
     Json events_ = Json::array();
@@ -138,7 +160,7 @@ class Writer {
 }  // namespace
 
 std::string chrome_json(const Model& model) {
-    Writer writer(model.profile.begin_ns);
+    Writer writer(model);
     for (const Activity& activity : model.processes) {
         writer.add(activity);
         writer.add_work(activity);

@@ -150,8 +150,7 @@ std::string explain_text(const Model& model) {
     std::string text;
     for (const Activity& activity : model.processes) {
         const Explanation all = explain(model, activity);
-        text += fmt::format("{}process {}: {}\n", text.empty() ? "" : "\n", activity.process->pid,
-                            plain(activity.process->command));
+        text += (text.empty() ? "" : "\n") + process_title(model, activity);
         if (all.sums.devices.empty()) text += "  no card did anything for it that is in the profile\n";
         for (const DeviceSums& device : all.sums.devices)
             text += device_text(all, device);

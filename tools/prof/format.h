@@ -29,7 +29,7 @@ struct PartHead {
     std::uint64_t pid;
     std::uint64_t parent;
     std::uint64_t begin_ns;
-    std::uint64_t reserved;
+    std::uint64_t machine;  // since 1.2: another one for each system that was booted; 0: not known
     char command[192];  // zero-padded; what is longer is cut
 };
 inline constexpr std::uint64_t kPartMagic = 0x3154524150525250;
@@ -53,6 +53,7 @@ enum class Type : std::uint16_t {
     kSku = 17,
     kLink = 18,
     kMemory = 19,
+    kClock = 20,  // since 1.2
     kPadding = 0xffff,
 };
 
@@ -296,6 +297,18 @@ struct MemoryRecord {
     std::uint64_t in_use;  // of that device by this process, after it
 };
 static_assert(sizeof(MemoryRecord) == 56);
+
+// A card's clock between two moments of the host's: it had not passed device_ps at before_ns, and had come to it
+// at after_ns. From reading it, or from work: when it was submitted, its end, and when that was known.
+struct ClockRecord {
+    RecordHead head;
+    std::uint32_t device;
+    std::uint32_t in_step;  // 1: cards that are linked to it have the same clock
+    std::uint64_t before_ns;
+    std::uint64_t device_ps;
+    std::uint64_t after_ns;
+};
+static_assert(sizeof(ClockRecord) == 40);
 
 // Before what comes next there were more samples of the device, of this Type, which are not here.
 struct SamplesLostRecord {

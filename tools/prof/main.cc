@@ -40,6 +40,7 @@ constexpr const char* kHelp =
     "       orrery-prof explain FILE [--json]\n"
     "       orrery-prof compare A B | -a FILE... -b FILE... [--top N] [--json]\n"
     "       orrery-prof export FILE --sqlite OUTPUT | --csv FOLDER\n"
+    "       orrery-prof merge FILE... -o OUTPUT\n"
     "       orrery-prof trace FILE [--perfetto] -o OUTPUT\n"
     "       orrery-prof html FILE [--source FOLDER]... -o OUTPUT\n"
     "       orrery-prof sku-compare [--quick] [--csv FILE] [--html FILE] [--keep FOLDER] [SKU...]\n"
@@ -268,6 +269,23 @@ int run_export(const Words& words) {
     return written ? 0 : problem(written.error().text);
 }
 
+int run_merge(const Words& words) {
+    Words files;
+    std::string output;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == "-o" && i + 1 < words.size()) {
+            output = words[++i];
+        } else if (!words[i].starts_with("-")) {
+            files.push_back(words[i]);
+        } else {
+            return mistake(fmt::format("merge does not know {}", words[i]));
+        }
+    }
+    if (files.empty() || output.empty()) return mistake("merge wants profiles and -o OUTPUT");
+    const auto merged = merge(files, output);
+    return merged ? 0 : problem(merged.error().text);
+}
+
 int run_trace(const Words& words) {
     std::string file, output;
     bool perfetto = false;
@@ -347,6 +365,7 @@ int main(int argc, char** argv) {
     if (words[0] == "explain") return run_explain(rest);
     if (words[0] == "compare") return run_compare(rest);
     if (words[0] == "export") return run_export(rest);
+    if (words[0] == "merge") return run_merge(rest);
     if (words[0] == "trace") return run_trace(rest);
     if (words[0] == "html") return run_html(rest);
     if (words[0] == "sku-compare") return run_sku_compare(rest);

@@ -70,6 +70,7 @@ class Maker {
         find_causes();
         add_devices();
         add_memory();
+        set_clocks();
         for (auto& [number, own] : devices_) {
             own.bounds = bounds_of(own);
             made_.devices.push_back(std::move(own));
@@ -203,6 +204,36 @@ class Maker {
         }
         for (std::uint32_t i = 0; i < made_.streams.size(); ++i)
             device(made_.streams[i].device).streams.push_back(i);
+    }
+    void set_clocks() {
+        for (const ClockRecord& clock : made_.process->clocks) {
+            if (const auto own = devices_.find(clock.device); own != devices_.end())
+                own->second.clock.add(clock);
+        }
+        for (auto& [number, own] : devices_) {
+            if (own.clock.empty() || own.work.empty()) continue;
+            for (const std::uint32_t i : own.work) {
+                // Of a wait nobody knows whether it had not begun yet.
+                if (made_.work[i].operation() != Operation::kWait)
+                    own.clock.not_passed(made_.work[i].record->submitted_ns, made_.work[i].record->begin_ps);
+            }
+            own.clock.settle();
+            std::vector<std::uint64_t> errors;
+            bool known = true;
+            for (const std::uint32_t i : own.work) {
+                for (const std::uint64_t ps :
+                     {made_.work[i].record->begin_ps, made_.work[i].record->end_ps}) {
+                    const auto moment = own.clock.host_of(ps);
+                    known = known && moment.has_value();
+                    if (moment) errors.push_back(moment->error_ns());
+                }
+            }
+            own.on_host_clock = known;
+            if (errors.empty()) continue;
+            std::ranges::sort(errors);
+            own.clock_error_ns = errors[errors.size() / 2];
+            own.clock_worst_ns = errors.back();
+        }
     }
     void add_memory() {
         for (const MemoryRecord& memory : made_.process->memory) {

@@ -85,14 +85,21 @@ struct DeviceModel {
     std::vector<std::uint32_t> streams;      // of Activity::streams
     std::uint64_t begin_ps = 0, end_ps = 0;  // of its first and its last work here
     std::uint64_t begin_ns = 0;              // when that first work was submitted
-    std::uint64_t memory_peak = 0;           // bytes that the process had in use at most
+    HostClock clock;                         // settled; may be empty
+    bool on_host_clock = false;              // and it says when each of the work began and ended
+    std::uint64_t clock_error_ns = 0, clock_worst_ns = 0;  // of those moments: of half of them, and at most
+    std::uint64_t memory_peak = 0;                         // bytes that the process had in use at most
     std::uint64_t memory_peak_ns = 0;
 
-    // A card's time is its own. On a timeline of the host its first work of the process begins when that was
-    // submitted; all else is as far from it as on the card. Of a moment at or behind the first.
-    std::uint64_t ns(std::uint64_t ps) const { return begin_ns + (ps - begin_ps) / 1000; }
+    // A card's time is its own. On a timeline of the host its work stands where its clock says, if that is
+    // known; else its first work of the process begins when that was submitted, and all else is as far from
+    // it as on the card. Of a moment at or behind the first.
+    std::uint64_t ns(std::uint64_t ps) const {
+        return on_host_clock ? clock.host_of(ps)->at_ns() : begin_ns + (ps - begin_ps) / 1000;
+    }
     // The same with what is less than a nanosecond, from `origin_ns` on.
     double us(std::uint64_t ps, std::uint64_t origin_ns) const {
+        if (on_host_clock) return (static_cast<double>(ns(ps)) - static_cast<double>(origin_ns)) / 1e3;
         return static_cast<double>(begin_ns - origin_ns) / 1e3 + static_cast<double>(ps - begin_ps) / 1e6;
     }
     // Vector cores; 0: not known.

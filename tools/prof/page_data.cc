@@ -66,6 +66,7 @@ class Writer {
             for (const auto& [device, lost] : process.lost_samples)
                 lost_samples.push_back({device, lost.counters + lost.pcs});
             processes.push_back({{"pid", process.pid},
+                                 {"machine", model_.profile.machines.size() > 1 ? process.machine_at + 1 : 0},
                                  {"parent", process.parent},
                                  {"command", texts_.number(process.command)},
                                  {"lost", process.lost},
@@ -249,7 +250,10 @@ class Writer {
             for (const Slice* slice : row) {
                 if (places != nullptr) (*places)[slice->work] = static_cast<std::uint32_t>(slices_);
                 add_slice(*slice, origin);
-                if (activity != nullptr) add_work(*activity->process, activity->work[slice->work]);
+                if (activity != nullptr) {
+                    const Work& work = activity->work[slice->work];
+                    add_work(*activity->process, *activity->device(work.record->device), work);
+                }
             }
         }
     }
@@ -265,7 +269,14 @@ class Writer {
         external_.put(slice.external);
     }
 
-    void add_work(const Process& process, const Work& work) {
+    // When it began by the host's clock, plus one, and how exact that is; 0: nobody knows.
+    void add_host_time(const DeviceModel& device, const WorkRecord& work) {
+        const auto moment = device.clock.host_of(work.begin_ps);
+        const std::uint64_t at = moment ? moment->at_ns() : 0;
+        host_at_.put(moment ? at - std::min(at, host_begin_) + 1 : 0);
+        host_error_.put(moment ? moment->error_ns() : 0);
+    }
+    void add_work(const Process& process, const DeviceModel& device, const Work& work) {
         work_.push_back(&work);
         index_.put(work.record->index);
         submitted_.put_delta(work.record->submitted_ns - std::min(work.record->submitted_ns, host_begin_));
@@ -275,6 +286,7 @@ class Writer {
         const bool copies = work.operation() == Operation::kCopy;
         direction_.put(copies ? static_cast<std::uint64_t>(direction_of(*work.record)) : 0);
         from_.put(work.record->from);
+        add_host_time(device, *work.record);
         from_name_.put(texts_.number(process, work.record->from_name));
     }
     PageColumn& column(const char* name) { return columns_.emplace_back(name, PageColumn{}).second; }
@@ -294,7 +306,8 @@ class Writer {
     // Of each work.
     PageColumn &index_ = column("index"), &submitted_ = column("submitted"), &used_ = column("used"),
                &thread_ = column("thread"), &bytes_ = column("bytes"), &direction_ = column("direction"),
-               &from_ = column("from"), &from_name_ = column("fromName"), &cause_ = column("cause");
+               &from_ = column("from"), &from_name_ = column("fromName"), &cause_ = column("cause"),
+               &host_at_ = column("hostAt"), &host_error_ = column("hostError");
 };
 
 }  // namespace

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 namespace orrery::prof {
 namespace {
@@ -18,6 +20,23 @@ std::byte* map(int fd, std::uint64_t offset, std::size_t bytes) {
     void* const memory =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
     return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+// Of this boot of this machine: FNV-1a of what the system calls it. ORR_VM, as guests may have begun alike.
+std::uint64_t machine() {
+    char text[128] = {};
+    const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? 0 : ::read(fd, text, sizeof text - 1);
+    if (fd >= 0) ::close(fd);
+    const char* const vm = std::getenv("ORR_VM");
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const std::string_view part :
+         {std::string_view(text, static_cast<std::size_t>(std::max<ssize_t>(got, 0))),
+          std::string_view(vm == nullptr ? "" : vm)}) {
+        for (const char c : part)
+            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+    return hash == 0 ? 1 : hash;
 }
 
 void name_command(char* to, std::size_t bytes) {
@@ -55,6 +74,7 @@ bool Part::open(const std::string& folder, std::uint64_t limit) {
     head_->begin_ns =
         static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
     head_->pid = static_cast<std::uint64_t>(::getpid());
+    head_->machine = machine();
     head_->parent = static_cast<std::uint64_t>(::getppid());
     name_command(head_->command, sizeof head_->command);
     head_->magic = kPartMagic;

@@ -69,6 +69,7 @@ class Records {
         if (type == Type::kSku) return add_plain(record, process_.sku, "a number of a SKU");
         if (type == Type::kLink) return add_plain(record, process_.links, "a link");
         if (type == Type::kMemory) return add_memory(record);
+        if (type == Type::kClock) return add_clock(record);
         return {};
     }
     Result<void> add_work(std::string_view bytes) {
@@ -158,6 +159,14 @@ class Records {
         process_.memory.push_back(memory);
         return {};
     }
+    Result<void> add_clock(std::string_view bytes) {
+        ClockRecord clock{};
+        if (!take(bytes, clock)) return wrong("has a time of a clock that is too short");
+        if (clock.after_ns < clock.before_ns)
+            return wrong("has a time of a clock that ends before it begins");
+        process_.clocks.push_back(clock);
+        return {};
+    }
     template <typename Record>
     Result<void> add_plain(std::string_view bytes, std::vector<Record>& to, const char* what) {
         Record record{};
@@ -235,6 +244,7 @@ Result<Profile> parse_profile(std::string_view bytes) {
         process.pid = part.pid;
         process.parent = part.parent;
         process.begin_ns = part.begin_ns;
+        process.machine = part.machine;
         process.lost = part.lost;
         process.ended = part.ended != 0;
         process.command.assign(part.command, ::strnlen(part.command, sizeof part.command));
@@ -243,8 +253,7 @@ Result<Profile> parse_profile(std::string_view bytes) {
         bytes.remove_prefix(part.bytes);
         profile.processes.push_back(std::move(process));
     }
-    std::ranges::sort(profile.processes, {},
-                      [](const Process& process) { return std::pair(process.begin_ns, process.pid); });
+    align_machines(profile);
     find_begin(profile);
     return profile;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/prof/clocks.h"
 #include "tools/prof/format.h"
 #include "tools/text/result.h"
 
@@ -35,6 +36,8 @@ struct Process {
         std::uint64_t counters = 0, pcs = 0;  // at least so many
     };
     std::uint64_t pid = 0, parent = 0, begin_ns = 0;
+    std::uint64_t machine = 0;   // another one for each system that was booted; 0: not known
+    std::size_t machine_at = 0;  // of Profile::machines
     std::uint64_t lost = 0;
     bool ended = false;  // in order
     std::string command;
@@ -51,6 +54,7 @@ struct Process {
     std::vector<SkuRecord> sku;
     std::vector<LinkRecord> links;
     std::vector<MemoryRecord> memory;
+    std::vector<ClockRecord> clocks;
     std::set<std::uint32_t> lost_work;  // devices of which some is not here
     std::map<std::uint32_t, SamplesLost> lost_samples;
 
@@ -58,13 +62,25 @@ struct Process {
     std::string_view text(std::uint32_t number) const { return texts[number]; }
 };
 
+// A system that was booted, a VM for example, whose host's clock is its own.
+struct Machine {
+    std::uint64_t id = 0;
+    bool aligned = false;  // to the first one's clock
+    HostOffset offset;     // ahead of that; times of its processes are without it
+};
+
 struct Profile {
     std::vector<Process> processes;  // in the order in which they began
+    std::vector<Machine> machines;   // in the order of their first processes
     std::uint64_t begin_ns = 0;      // the first moment in it
 };
 
 // Everything in it has been checked: texts are there, times are in order.
 text::Result<Profile> read_profile(const std::string& file);
 text::Result<Profile> parse_profile(std::string_view bytes);
+
+// Finds its machines, and brings the times of their processes to the first one's clock where their cards say
+// how far it is away.
+void align_machines(Profile& profile);
 
 }  // namespace orrery::prof

@@ -29,4 +29,7 @@ struct Recorded {
 // A failure: the command has not run.
 text::Result<Recorded> record(const Recording& recording);
 
+// One profile of several, of one machine or of many. Replaces the output.
+text::Result<void> merge(const std::vector<std::string>& files, const std::string& output);
+
 }  // namespace orrery::prof

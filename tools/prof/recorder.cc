@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <set>
@@ -44,6 +45,7 @@ class Recorder {
     }
     void stop() {
         (void)orrProfFlush();  // what cannot be told is not there
+        read_all_clocks();
         const std::lock_guard lock(mutex_);
         part_.end_in_order();
     }
@@ -55,6 +57,7 @@ class Recorder {
             add_call(record);
             add_what_it_did(record);
             if ((sample_ns_ != 0 || pc_ns_ != 0) && begins_with_a_card(record.name)) sample_card();
+            read_clock(record.host_ns);
         } else if (record.kind == orrProfSampled) {
             add_sample(*static_cast<const orrProfSample*>(record.params));
         } else if (record.kind == orrProfPcSampled) {
@@ -83,6 +86,7 @@ class Recorder {
         memory_.clear();
         sample_tries_.clear();
         sample_sets_.clear();
+        clocks_.clear();
         reopen_ = true;
         mutex_.unlock();
     }
@@ -219,6 +223,10 @@ class Recorder {
         card.vector_cores = facts.prop.vector_cores;
         card.link_ports = facts.prop.link_ports;
         add(Type::kCard, card);
+        LastClock& last = clocks_[device];
+        last.readable = facts.clock.device_ps != 0 && (facts.links.empty() || facts.clock.in_step != 0);
+        last.in_step = facts.clock.in_step;
+        if (last.readable) add_clock(facts.clock);
         for (const auto& [key, value] : facts.sku)
             add_number(card.device, key.c_str(), value);
         const auto quota = quotas_.find(device);
@@ -292,6 +300,7 @@ class Recorder {
         work.stream_name = number_of(done.stream_name);
         work.from_name = number_of(done.from_name);
         add(Type::kWork, work);
+        add_clock_of(done);
         if (done.counters != nullptr) add_counters(done);
     }
     // Behind the work, under the same lock.
@@ -311,6 +320,66 @@ class Recorder {
                       offsetof(orrProfWorkCounters, instructions) - offsetof(orrProfWorkCounters, busy_ps));
         std::memcpy(&record.busy_ps, &did.busy_ps, kBytes);
         add(Type::kWorkCounters, record);
+    }
+
+    // An idle card's model time hardly goes on, so what is known of it holds for the moment only.
+    static constexpr std::uint64_t kReadEachNs = 10'000'000, kWorkEachNs = 2'000'000;
+
+    void add_clock(const orrProfClock& read) {
+        ClockRecord clock{};
+        clock.device = static_cast<std::uint32_t>(read.device);
+        clock.in_step = read.in_step;
+        clock.before_ns = read.before_ns;
+        clock.device_ps = read.device_ps;
+        clock.after_ns = read.after_ns;
+        add(Type::kClock, clock);
+    }
+    // Of the thread's card, now and then.
+    void read_clock(std::uint64_t now_ns) {
+        int device = 0;
+        if (orrGetDevice(&device) != orrSuccess) return;
+        {
+            const std::lock_guard lock(mutex_);
+            const auto last = clocks_.find(device);
+            if (last == clocks_.end() || !last->second.readable ||
+                now_ns - last->second.read_ns < kReadEachNs)
+                return;
+            last->second.read_ns = now_ns;
+        }
+        read_clock_of(device);
+    }
+    void read_clock_of(int device) {
+        orrProfClock read = ORR_INIT(orrProfClock);
+        if (orrProfReadClock(&read, device) != orrSuccess) return;
+        const auto lock = ready();
+        add_clock(read);
+    }
+    void read_all_clocks() {
+        std::vector<int> devices;
+        {
+            const std::lock_guard lock(mutex_);
+            for (const auto& [device, last] : clocks_)
+                if (last.readable) devices.push_back(device);
+        }
+        for (const int device : devices)
+            read_clock_of(device);
+    }
+    // Work had not ended when it was submitted, and has when that is told. Under the lock.
+    void add_clock_of(const orrProfWork& done) {
+        timespec now{};
+        ::clock_gettime(CLOCK_MONOTONIC, &now);
+        const std::uint64_t now_ns =
+            static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+        LastClock& last = clocks_[done.device];
+        if (now_ns - last.worked_ns < kWorkEachNs || done.submitted_ns > now_ns) return;
+        last.worked_ns = now_ns;
+        orrProfClock known{};
+        known.device = done.device;
+        known.in_step = last.in_step;
+        known.before_ns = done.submitted_ns;
+        known.device_ps = done.end_ps;
+        known.after_ns = now_ns;
+        add_clock(known);
     }
 
     static bool begins_with_a_card(std::string_view call) {
@@ -472,6 +541,13 @@ class Recorder {
     bool reopen_ = false;
     std::mutex mutex_;
     Part part_;
+    // When a card's clock was last written down, by what.
+    struct LastClock {
+        bool readable = false;  // what the library reads is the clock that work is told in
+        std::uint32_t in_step = 0;
+        std::uint64_t read_ns = 0, worked_ns = 0;
+    };
+    std::map<int, LastClock> clocks_;
     std::set<int> cards_;  // that were asked what they are
     std::map<int, Quota> quotas_;
     MemoryBook memory_;

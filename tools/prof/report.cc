@@ -63,7 +63,7 @@ class DeviceText {
     std::string text() const {
         return fmt::format("\n  {}, {} of model time from its first work to its last\n",
                            card_title(device_, activity_), text::duration(sums_.span_ps)) +
-               engines() + memory() + kernels() + lines() + copies() + gaps() + waits() + links();
+               clock() + engines() + memory() + kernels() + lines() + copies() + gaps() + waits() + links();
     }
 
   private:
@@ -94,6 +94,13 @@ class DeviceText {
                                 text::grouped(sums_.preemptions), text::duration(sums_.preempted_ps));
         }
         return text;
+    }
+    std::string clock() const {
+        if (device_.clock_worst_ns == 0) return "";
+        return fmt::format("    clock: by the host's to {} (half of what it did), {} at most{}\n",
+                           text::duration(device_.clock_error_ns * 1000),
+                           text::duration(device_.clock_worst_ns * 1000),
+                           device_.on_host_clock ? "" : ", and of some not at all");
     }
     std::string memory() const {
         if (device_.memory_peak == 0) return "";
@@ -268,10 +275,10 @@ std::string calls_text(const Sums& sums, std::size_t top) {
     return text;
 }
 
-std::string process_text(const Activity& activity, std::size_t top) {
+std::string process_text(const Model& model, const Activity& activity, std::size_t top) {
     const Sums sums = sums_of(activity);
     const Process& process = *activity.process;
-    std::string text = fmt::format("process {}: {}\n", process.pid, plain(process.command));
+    std::string text = process_title(model, activity);
     if (sums.working_ns > 0) {
         text += fmt::format(
             "  {} of host time from the first submission to the last wait, in {} of it nothing was "
@@ -352,6 +359,11 @@ Json json_of(const DeviceSums& sums, const Activity& activity, std::size_t top) 
         json["uid"] = device.card->uid;
     }
     json["bounds"] = json_of(device.bounds);
+    if (device.clock_worst_ns != 0) {
+        json["host_clock"] = {{"error_ns", device.clock_error_ns},
+                              {"worst_ns", device.clock_worst_ns},
+                              {"all", device.on_host_clock}};
+    }
     json["span_ps"] = sums.span_ps;
     json["kernels_busy_ps"] = sums.vector_ps();
     json["copies_busy_ps"] = sums.copy_ps();
@@ -420,18 +432,25 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 std::string report_text(const Model& model, std::size_t top) {
-    std::string text;
+    std::string text = machines_text(model);
     for (const Activity& activity : model.processes)
-        text += (text.empty() ? "" : "\n") + process_text(activity, top);
+        text += (text.empty() ? "" : "\n") + process_text(model, activity, top);
     return text;
 }
 
 std::string report_json(const Model& model, std::size_t top) {
     Json all = {{"processes", Json::array()}};
+    for (const Machine& machine : model.profile.machines) {
+        Json one = {{"aligned", machine.aligned}};
+        if (machine.aligned && &machine != model.profile.machines.data())
+            one.update({{"ahead_ns", machine.offset.ns}, {"error_ns", machine.offset.error_ns}});
+        all["machines"].push_back(std::move(one));
+    }
     for (const Activity& activity : model.processes) {
         const Sums sums = sums_of(activity);
         const Process& process = *activity.process;
         Json json = {{"pid", process.pid},
+                     {"machine", process.machine_at},
                      {"command", process.command},
                      {"lost_records", process.lost},
                      {"ended", process.ended},

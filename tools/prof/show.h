@@ -30,6 +30,10 @@ std::string html_page(const Model& model, const std::string& title,
 // The files, without their folders, whose lines the samples of vector cores name.
 std::set<std::string> sampled_sources(const Model& model);
 
+// "process 7: program" and a line's end; with its machine, if there are several.
+std::string process_title(const Model& model, const Activity& activity);
+// Of several machines: how exact their hosts' clocks are to the first one's; else "".
+std::string machines_text(const Model& model);
 // Names are of anybody's file: a terminal gets no control characters, and a line no end.
 std::string plain(std::string_view text);
 // The same for files: what is not UTF-8 becomes '?'.

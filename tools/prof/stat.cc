@@ -48,7 +48,7 @@ std::string table(const Sums& sums, const std::string& title, bool errors) {
     return shown.text("  ");
 }
 
-std::string process_text(const Activity& activity) {
+std::string process_text(const Model& model, const Activity& activity) {
     const Process& process = *activity.process;
     Sums calls, ranges, marks;
     for (const CallRecord& call : process.calls)
@@ -78,7 +78,7 @@ std::string process_text(const Activity& activity) {
     }
     for (const auto& [run, part] : parts)
         part.first->add(part.second, false);
-    std::string text = fmt::format("process {}: {}\n", process.pid, plain(process.command));
+    std::string text = process_title(model, activity);
     text += table(calls, "call", true) + table(ranges, "range", false);
     for (const auto& [device, work] : devices)
         text += table(work, fmt::format("device {}, model time", device), true);
@@ -111,10 +111,33 @@ std::string missing_text(const Process& process) {
     return text;
 }
 
-std::string stat_text(const Model& model) {
+std::string process_title(const Model& model, const Activity& activity) {
+    const Process& process = *activity.process;
+    const std::string machine = model.profile.machines.size() > 1
+                                    ? fmt::format(" of machine {}", process.machine_at + 1)
+                                    : std::string();
+    return fmt::format("process {}{}: {}\n", process.pid, machine, plain(process.command));
+}
+
+std::string machines_text(const Model& model) {
+    const std::vector<Machine>& machines = model.profile.machines;
     std::string text;
+    for (std::size_t i = 1; i < machines.size(); ++i) {
+        text += machines[i].aligned
+                    ? fmt::format("machine {}: its host's clock is known to {} by that of machine 1\n", i + 1,
+                                  text::duration(ps(machines[i].offset.error_ns)))
+                    : fmt::format(
+                          "machine {}: nothing says how its host's clock is to that of machine 1 (cards "
+                          "that do not keep step)\n",
+                          i + 1);
+    }
+    return text;
+}
+
+std::string stat_text(const Model& model) {
+    std::string text = machines_text(model);
     for (const Activity& activity : model.processes)
-        text += (text.empty() ? "" : "\n") + process_text(activity);
+        text += (text.empty() ? "" : "\n") + process_text(model, activity);
     return text;
 }
 

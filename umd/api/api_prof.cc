@@ -4,6 +4,7 @@
 #include "umd/api/structs.h"
 #include "umd/prof/profiler.h"
 #include "umd/prof/ranges.h"
+#include "umd/runtime/clock.h"
 #include "umd/runtime/counter_catalogue.h"
 
 using namespace orrery::umd;
@@ -95,6 +96,21 @@ orrError_t orrProfStopPcSampling(int device) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(context, runtime.context(device));
         return (*context)->pc_log().stop();
+    });
+}
+
+orrError_t orrProfReadClock(orrProfClock* clock, int device) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(good, check_result_struct(clock, "orrProfClock"));
+        ORR_TRY(context, runtime.context(device));
+        orrProfClock read{};
+        read.device = device;
+        read.before_ns = static_cast<std::uint64_t>(now_ns());
+        ORR_TRY(card, (*context)->winsys().query());
+        read.after_ns = static_cast<std::uint64_t>(now_ns());
+        read.device_ps = card->model_time_ps;
+        read.in_step = (card->features & ORR_FEATURE_IN_STEP) != 0 ? 1 : 0;
+        return write_struct(clock, read, "orrProfClock");
     });
 }
 

@@ -229,5 +229,19 @@ TEST_F(Samples, AreAskedForProperly) {
     EXPECT_OK(orrProfStopSamples(0));
 }
 
+TEST_F(Samples, ClocksAreReadWithinTwoOfTheHosts) {
+    orrProfClock clock = ORR_INIT(orrProfClock);
+    EXPECT_EQ(orrProfReadClock(nullptr, 0), orrErrorInvalidValue);
+    EXPECT_EQ(orrProfReadClock(&clock, 99), orrErrorInvalidDevice);
+    ASSERT_OK(orrProfReadClock(&clock, 0));
+    EXPECT_EQ(clock.device, 0);
+    EXPECT_GT(clock.before_ns, 0u);
+    EXPECT_LE(clock.before_ns, clock.after_ns);
+    orrProfClock later = ORR_INIT(orrProfClock);
+    ASSERT_OK(orrProfReadClock(&later, 0));
+    EXPECT_LE(clock.after_ns, later.before_ns);
+    EXPECT_LE(clock.device_ps, later.device_ps);
+}
+
 }  // namespace
 }  // namespace orrery::umd::test

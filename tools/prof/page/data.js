@@ -118,6 +118,8 @@ function decodeProfile(metaText, columnsText) {
     direction: ofWork("direction", Uint8Array),
     from: ofWork("from", Uint32Array),
     fromName: ofWork("fromName", Uint32Array),
+    hostAt: ofWork("hostAt", Float64Array),
+    hostError: ofWork("hostError", Float64Array),
     cause: ofWork("cause", Uint32Array), // a slice and 1, of waits
     counters: decodeCounters(meta, columns, works),
     samples: decodeSamples(meta, columns),

@@ -35,7 +35,7 @@ class Details {
     if (kind !== Kind.marker) add("duration", duration((profile.end[i] - profile.begin[i]) * perUnit));
     add("begin", duration(profile.begin[i] * perUnit));
     add(work ? "by the card's clock" : "by the host's clock", this.exact(i));
-    add("process", `${process.pid}`);
+    add("process", processTitle(process));
     if (work) this.addWorkFacts(i - profile.firstWork, track, kind, add);
     else {
       add("thread", `${track.thread}`);
@@ -68,6 +68,8 @@ class Details {
       add("waited for", waitedFor[profile.from[w]]);
       if (profile.fromName[w] > 0) add("semaphore", named(profile.texts[profile.fromName[w]]));
     }
+    if (profile.hostAt[w] > 0)
+      add("begin by the host's clock", `${duration((profile.hostAt[w] - 1) * 1000)} ± ${duration(profile.hostError[w] * 1000)}`);
     add("submitted", `${duration(profile.submitted[w] * 1000)} host time, thread ${profile.thread[w]}`);
   }
   // With the clock's own origin.

@@ -16,7 +16,7 @@ class FindingsView {
     const groups = new Map();
     for (const finding of profile.meta.findings) {
       const process = profile.processes[finding.process];
-      const title = `${finding.device < 0 ? "The process" : `Card ${finding.device}`}${several ? `, process ${process.pid}` : ""}`;
+      const title = `${finding.device < 0 ? "The process" : `Card ${finding.device}`}${several ? `, process ${processTitle(process)}` : ""}`;
       if (!groups.has(title)) groups.set(title, []);
       groups.get(title).push(finding);
     }

@@ -41,3 +41,8 @@ function svgElement(tag, attributes, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
+
+// Machines number their processes alike.
+function processTitle(process) {
+  return process.machine > 0 ? `${process.pid} of machine ${process.machine}` : `${process.pid}`;
+}

@@ -24,7 +24,7 @@ class Summary {
   titleOf(device) {
     const { profile } = this;
     const sku = device.sku === undefined ? "" : `, ${profile.texts[device.sku]}`;
-    const process = profile.processes.length > 1 ? `, process ${profile.processes[device.process].pid}` : "";
+    const process = profile.processes.length > 1 ? `, process ${processTitle(profile.processes[device.process])}` : "";
     return `Card ${device.device}${sku}${process}`;
   }
   cards() {
@@ -67,7 +67,7 @@ class Summary {
       for (const device of process.lostWork) wrong.push(`Some work of card ${device} was told too late, and is not here.`);
       for (const [device, count] of process.lostSamples) wrong.push(`${grouped(count)} samples of card ${device} were lost.`);
       if (!process.ended) wrong.push("It did not end by exit(): a call in which it was is not here.");
-      return [cell(`${process.pid}`), cell(named(profile.texts[process.command]), "text"),
+      return [cell(processTitle(process)), cell(named(profile.texts[process.command]), "text"),
         cell(grouped(count(false))), cell(grouped(count(true))), cell(wrong.join(" "), "text bad")];
     });
     return tableOf(["process", "command", "calls and ranges", "work", "what is missing"], rows);

@@ -62,7 +62,7 @@ class Tables {
         const own = profile.texts[profile.name[i]];
         const more = directions[direction] || waitedFor[from];
         sum = { name: (track.domain === undefined ? "" : `${profile.texts[track.domain]}: `) + (more ? `${own}, ${more}` : own),
-          process: profile.processes[track.process].pid, card: track.device,
+          process: profile.processes[track.process].machine > 0 ? processTitle(profile.processes[track.process]) : profile.processes[track.process].pid, card: track.device,
           count: 0, total: 0, least: Infinity, most: 0, errors: 0, bytes: 0, longest: i };
         found.set(key, sum);
       }

@@ -90,7 +90,7 @@ class View {
       const threads = tracks.filter((track) => !track.isWork);
       if (threads.length > 0) {
         const key = `process ${number}`;
-        add(this.host, { type: "head", key, label: `Process ${process.pid}`, more: profile.texts[process.command] });
+        add(this.host, { type: "head", key, label: `Process ${processTitle(process)}`, more: profile.texts[process.command] });
         if (!this.folded.has(key)) {
           for (const track of threads) {
             const domain = track.domain === undefined ? "" : `${profile.texts[track.domain]}, `;
@@ -111,7 +111,7 @@ class View {
         if (streams.length === 0 && sampled.length === 0) continue;
         const rows = streams.flatMap((track) => track.rows);
         add(this.model, { type: "head", key, label: `Card ${device.device}`,
-          more: (profile.processes.length > 1 ? `process ${process.pid}  ` : "") +
+          more: (profile.processes.length > 1 ? `process ${processTitle(process)}  ` : "") +
             (device.sku === undefined ? "" : profile.texts[device.sku]) });
         if (this.folded.has(key)) continue;
         for (const [name, label, sums, kinds] of [

@@ -283,6 +283,23 @@ ORR_API orrError_t orrProfStartPcSampling(int device, uint64_t period_ns);
 /** Tells the last ones. If there are none it does nothing. */
 ORR_API orrError_t orrProfStopPcSampling(int device);
 
+/**
+ * The host's clock and a device's, read one within the other: the device's had not passed device_ps when the
+ * host's was before_ns, and had come to it when that was after_ns. Nothing more is known, as an idle card's
+ * model time hardly goes on. device_ps is the system time of docs/links.md, which is that of orrProfWork
+ * unless the device has links and does not keep step with its peers.
+ */
+typedef struct orrProfClock {
+    size_t size; /**< see ORR_INIT */
+    int device;
+    uint32_t in_step;   /**< 1: model time is one for all cards that are linked to it */
+    uint64_t before_ns; /**< CLOCK_MONOTONIC */
+    uint64_t device_ps;
+    uint64_t after_ns;
+} orrProfClock;
+/** Two reads of the card's registers: some 100 us in a VM. No model time passes. */
+ORR_API orrError_t orrProfReadClock(orrProfClock* clock, int device);
+
 /** The same name gives the same one again. At most 1,024, each with a name of at most 255 bytes. */
 ORR_API orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name);
 /** Begins a range of this thread, within those of the same domain that are open. */
