@@ -9,6 +9,7 @@
 
 #include "tools/prof/analysis.h"
 #include "tools/prof/pc_lines.h"
+#include "tools/prof/ranges.h"
 #include "tools/prof/show.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
@@ -257,6 +258,46 @@ class DeviceText {
     const std::size_t top_;
 };
 
+// What cards counted for what was submitted in each range: sums, and rates by the time of its kernels.
+std::string ranges_text(const Activity& activity, std::size_t top) {
+    const std::vector<NamedRange> ranges = named_ranges(activity);
+    std::vector<text::Table::Head> heads = {{"ranges"},
+                                            {"count", Align::kRight},
+                                            {"kernels", Align::kRight},
+                                            {"copies", Align::kRight},
+                                            {"card time", Align::kRight}};
+    if (std::ranges::any_of(ranges, [](const NamedRange& one) { return one.sums.counted > 0; })) {
+        for (const char* head : {"FLOP", "GFLOP/s", "VRAM", "PCIe", "links"})
+            heads.push_back({head, Align::kRight});
+        heads.push_back({""});
+    }
+    text::Table table(std::move(heads));
+    using C = WorkCountersRecord;
+    for (const NamedRange& one : std::span(ranges).first(std::min(ranges.size(), top))) {
+        const RangeSums& sums = one.sums;
+        std::vector<std::string> cells = {plain(one.name), text::grouped(one.count),
+                                          text::grouped(sums.kernels), text::grouped(sums.copies),
+                                          text::duration(sums.kernel_ps + sums.copy_ps)};
+        if (sums.counted > 0) {
+            const std::uint64_t flops = sums[&C::flops_f16] + sums[&C::flops_f32] + sums[&C::flops_f64];
+            cells.push_back(text::grouped(flops));
+            cells.push_back(sums.kernel_ps == 0 ? ""
+                                                : number(1e3 * static_cast<double>(flops) /
+                                                         static_cast<double>(sums.kernel_ps)));
+            cells.push_back(bytes_text(sums[&C::vram_read] + sums[&C::vram_written]));
+            cells.push_back(bytes_text(sums[&C::host_read] + sums[&C::host_written]));
+            cells.push_back(bytes_text(sums[&C::link_read] + sums[&C::link_written]));
+            cells.push_back(
+                sums.counted == sums.work ? "" : fmt::format("{} not counted", sums.work - sums.counted));
+        }
+        table.row(std::move(cells));
+    }
+    if (table.empty()) return "";
+    std::string text = "\n" + table.text("  ");
+    if (ranges.size() > top) text += fmt::format("  and {} more (--top N)\n", ranges.size() - top);
+    return text;
+}
+
 std::string calls_text(const Sums& sums, std::size_t top) {
     text::Table table({{"calls, host time"},
                        {"count", Align::kRight},
@@ -290,7 +331,7 @@ std::string process_text(const Model& model, const Activity& activity, std::size
         text += fmt::format("  pinned memory: {} at most\n", bytes_text(activity.host_memory_peak));
     for (const DeviceSums& device : sums.devices)
         text += DeviceText(activity, device, top).text();
-    text += calls_text(sums, top);
+    text += ranges_text(activity, top) + calls_text(sums, top);
     if (sums.devices.empty() && sums.calls.empty()) text += "  nothing was recorded\n";
     return text + missing_text(process);
 }
@@ -460,6 +501,20 @@ std::string report_json(const Model& model, std::size_t top) {
         Json& devices = json["devices"] = Json::array();
         for (const DeviceSums& device : sums.devices)
             devices.push_back(json_of(device, activity, top));
+        Json& ranges = json["ranges"] = Json::array();
+        for (const NamedRange& one : named_ranges(activity)) {
+            Json row = {{"name", one.name},
+                        {"count", one.count},
+                        {"host_ns", one.host_ns},
+                        {"kernels", one.sums.kernels},
+                        {"copies", one.sums.copies},
+                        {"kernel_ps", one.sums.kernel_ps},
+                        {"copy_ps", one.sums.copy_ps},
+                        {"counted", one.sums.counted}};
+            for (std::size_t i = 0; i < kCounterFields.size() && one.sums.counted > 0; ++i)
+                row["counters"][kCounterFields[i].name] = one.sums.counters[i];
+            ranges.push_back(std::move(row));
+        }
         Json& calls = json["calls"] = Json::array();
         for (const CallSums& one : sums.calls) {
             Json row = {{"name", one.name}};

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tools/prof/ranges.h"
 #include "tools/prof/show.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
@@ -48,6 +49,21 @@ std::string table(const Sums& sums, const std::string& title, bool errors) {
     return shown.text("  ");
 }
 
+// What cards did for what was submitted in each range.
+std::string ranges_table(const Activity& activity) {
+    text::Table shown({{"range, on cards"},
+                       {"kernels", Align::kRight},
+                       {"their time", Align::kRight},
+                       {"copies", Align::kRight},
+                       {"their time", Align::kRight}});
+    for (const NamedRange& one : named_ranges(activity)) {
+        const RangeSums& sums = one.sums;
+        shown.row({plain(one.name), text::grouped(sums.kernels), text::duration(sums.kernel_ps),
+                   text::grouped(sums.copies), text::duration(sums.copy_ps)});
+    }
+    return shown.text("  ");
+}
+
 std::string process_text(const Model& model, const Activity& activity) {
     const Process& process = *activity.process;
     Sums calls, ranges, marks;
@@ -80,6 +96,7 @@ std::string process_text(const Model& model, const Activity& activity) {
         part.first->add(part.second, false);
     std::string text = process_title(model, activity);
     text += table(calls, "call", true) + table(ranges, "range", false);
+    text += ranges_table(activity);
     for (const auto& [device, work] : devices)
         text += table(work, fmt::format("device {}, model time", device), true);
     if (calls.empty() && ranges.empty() && devices.empty()) text += "  nothing was recorded\n";

@@ -7,6 +7,7 @@
 
 #include "tools/prof/counter_fields.h"
 #include "tools/prof/pc_lines.h"
+#include "tools/prof/ranges.h"
 
 namespace orrery::prof {
 namespace {
@@ -25,7 +26,7 @@ constexpr Column kLinks[] = {{"process"},   {"device"}, {"port"},  {"peer_device
 constexpr Column kCalls[] = {{"call"},   {"process"},     {"name", true}, {"thread"}, {"begin_ns"},
                              {"end_ns"}, {"correlation"}, {"external"},   {"error"}};
 constexpr Column kRanges[] = {{"process"}, {"domain", true}, {"name", true}, {"thread"}, {"begin_ns"},
-                              {"end_ns"},  {"correlation"},  {"external"},   {"open"}};
+                              {"end_ns"},  {"correlation"},  {"external"},   {"open"},   {"range"}};
 constexpr Column kMarks[] = {{"process"}, {"domain", true}, {"name", true}, {"thread"},
                              {"ns"},      {"correlation"},  {"external"}};
 constexpr Column kStreams[] = {{"process"}, {"stream"}, {"device"}, {"name", true}};
@@ -39,6 +40,13 @@ constexpr Column kWork[] = {{"work"},        {"process"},     {"device"},       
 constexpr auto kCounters = [] {
     std::array<Column, 2 + kCounterFields.size()> columns{{{"work"}, {"cores"}}};
     std::ranges::transform(kCounterFields, columns.begin() + 2,
+                           [](const CounterField& field) { return Column{field.name}; });
+    return columns;
+}();
+constexpr auto kRangeWork = [] {
+    std::array<Column, 7 + kCounterFields.size()> columns{
+        {{"range"}, {"work"}, {"kernels"}, {"copies"}, {"kernel_ps"}, {"copy_ps"}, {"counted"}}};
+    std::ranges::transform(kCounterFields, columns.begin() + 7,
                            [](const CounterField& field) { return Column{field.name}; });
     return columns;
 }();
@@ -117,11 +125,17 @@ class Writer {
                      call.correlation, call.external, s(call.error)});
             }
         });
+        std::uint64_t ranges = 0;
         table("range", kRanges, [&](const Activity& each, std::uint64_t process) {
             for (const Span& span : each.spans) {
                 row({process, each.text(span.domain), each.text(span.text), n(span.thread), span.begin_ns,
-                     span.end_ns, span.correlation, span.external, std::uint64_t{span.open}});
+                     span.end_ns, span.correlation, span.external, std::uint64_t{span.open}, ranges++});
             }
+        });
+        ranges = 0;
+        table("range_work", kRangeWork, [&](const Activity& each, std::uint64_t) {
+            for (const RangeSums& sums : RangeTree(each).sums())
+                write_range(ranges++, sums);
         });
         table("mark", kMarks, [&](const Activity& each, std::uint64_t process) {
             for (const auto& [type, mark] : each.process->ranges) {
@@ -217,6 +231,13 @@ class Writer {
              if_known(by_stream, work.from_index),
              work.from_name == 0 ? Value() : Value(each.text(work.from_name)),
              one.cause == kNone ? Value() : Value(first + one.cause)});
+    }
+    void write_range(std::uint64_t range, const RangeSums& sums) {
+        if (sums.work == 0) return;
+        std::array<Value, kRangeWork.size()> values{range,          sums.work,    sums.kernels, sums.copies,
+                                                    sums.kernel_ps, sums.copy_ps, sums.counted};
+        if (sums.counted > 0) std::ranges::copy(sums.counters, values.begin() + 7);
+        row(values);
     }
     void write_counters(std::uint64_t work, const WorkCountersRecord& c) {
         std::array<Value, kCounters.size()> values{work, n(c.cores)};

@@ -6,7 +6,7 @@ orrery-prof stat /tmp/sample.prof > /tmp/stat
 cat /tmp/stat
 grep -Eq '^  orrLaunchKernel +9 ' /tmp/stat
 # Each launch is a kernel on the card, by its name, and begins and ends there.
-[ "$(grep -Ec '^  (saxpy|reduce|scan_parts|scan_totals|scan_add|transpose|softmax|layer_norm) +[12] ' /tmp/stat)" = 8 ]
+[ "$(sed '1,/device 0, model time/d' /tmp/stat | grep -Ec '^  (saxpy|reduce|scan_parts|scan_totals|scan_add|transpose|softmax|layer_norm) +[12] ')" = 8 ]
 grep -Eq '^  copy +[0-9]+ ' /tmp/stat
 grep -Eq '^  orrStreamDestroy +1 ' /tmp/stat
 # `!` would not end the script.
@@ -64,6 +64,24 @@ orrery-prof record -o /tmp/periods.prof --samples 20 -- umd_vm_test --gtest_filt
 orrery-prof html /tmp/periods.prof -o /tmp/periods.html
 grep -q '"period":1000000,' /tmp/periods.html
 grep -q '"period":5000000,' /tmp/periods.html
+# A range has what was counted for its kernels, and nothing else: that of saxpy, and scan's three together.
+orrery-prof export /tmp/counted.prof --csv /tmp/counted
+counted() { # COLUMN of FILE, of rows whose column NAMED is in the list
+    awk -F, -v column="$2" -v named="$3" -v list=" $4 " '{ sub(/\r$/, "") } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        index(list, " " $at[named] " ") { sum += $at[column]; n++ } END { printf "%d %d\n", n, sum }' "$1"
+}
+rows() { awk -F, -v column="$2" -v name="$3" '{ sub(/\r$/, "") } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["name"] == name { printf " %s", $at[column] }' "$1"; }
+for column in flops_f32 vram_read vram_written instructions latency_ps; do
+    saxpy=$(counted /tmp/counted/work_counters.csv $column work "$(rows /tmp/counted/work.csv work saxpy)")
+    [ "$saxpy" = "$(counted /tmp/counted/range_work.csv $column range "$(rows /tmp/counted/range.csv range saxpy)")" ]
+    [ "$column" = latency_ps ] || [ "${saxpy#* }" -gt 0 ]
+    scan=$(counted /tmp/counted/work_counters.csv $column work "$(for one in parts totals add; do rows /tmp/counted/work.csv work scan_$one; done)")
+    [ "${scan#* }" = "$(counted /tmp/counted/range_work.csv $column range "$(rows /tmp/counted/range.csv range scan)" | cut -d' ' -f2)" ]
+done
+orrery-prof report /tmp/counted.prof >/tmp/report
+sed -n '/^  ranges/,/^$/p' /tmp/report
+grep -Eq '^  scan +1 +3 +0 ' /tmp/report
 # What is wrong with the command line of a sample is its own matter, and shows.
 status=0
 orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?
