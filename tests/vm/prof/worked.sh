@@ -1,0 +1,31 @@
+#!/bin/bash
+# worked.sh ORRERY_VM ORRERY_RUN ORRERY_PROF FOLDER: the cases of docs/profiling-cases.md: each is limited by what the page says,
+# and mended it takes less. The profiles stay in FOLDER.
+set -euo pipefail
+vm=$1 run=$2 prof=$3 folder=$4
+rm -rf "$folder"
+mkdir -p "$folder"
+"$vm" --share "$folder" --logs "$folder/logs" -- sh -ec 'for case in host memory; do
+        orrery-prof record --counters -o /share/$case.prof -- worked $case
+        orrery-prof record --counters -o /share/$case-mended.prof -- worked $case --mended
+    done'
+for mended in '' --mended; do
+    # shellcheck disable=SC2016 # the guest's
+    "$run" -n 4 --topology ring --sync lockstep --share "$folder" --logs "$folder/logs-rank$mended" -- sh -c \
+        'exec orrery-prof record --counters -o /share/part$ORR_RANK.prof -- worked rank '"$mended"
+    "$prof" merge "$folder"/part?.prof -o "$folder/rank${mended#-}.prof"
+done
+for case in host memory rank; do
+    "$prof" explain "$folder/$case.prof" >"$folder/$case.explain"
+    "$prof" compare "$folder/$case.prof" "$folder/$case-mended.prof" >"$folder/$case.compare"
+    "$prof" report "$folder/$case.prof" >"$folder/$case.report"
+    "$prof" html "$folder/$case.prof" -o "$folder/$case.html"
+done
+grep -Eq '^ +[0-9]+ %  the host$' "$folder/host.explain"
+grep -Eq '^    nothing ran .* -[0-9.]+ %$' "$folder/host.compare"
+grep -Eq '^ +[0-9]+ %  VRAM bandwidth$' "$folder/memory.explain"
+grep -Eq '^    kernels ran .* -57\.[0-9] %$' "$folder/memory.compare"
+# Three wait, and the fourth does not.
+for rank in 0 1 2; do grep -Eq "^ +[0-9]+ %  waiting for the barrier of rank $rank of a group$" "$folder/rank.explain"; done
+if grep -q 'waiting for the barrier of rank 3' "$folder/rank.explain"; then exit 1; fi
+sed '1,/^  device 3, first/d' "$folder/rank.compare" | grep -m1 -Eq '^    kernels ran .* -60\.[0-9] %$'
