@@ -30,7 +30,7 @@ struct PartHead {
     std::uint64_t parent;
     std::uint64_t begin_ns;
     std::uint64_t machine;  // since 1.2: another one for each system that was booted; 0: not known
-    char command[192];  // zero-padded; what is longer is cut
+    char command[192];      // zero-padded; what is longer is cut
 };
 inline constexpr std::uint64_t kPartMagic = 0x3154524150525250;
 static_assert(sizeof(PartHead) == 256);
@@ -298,8 +298,8 @@ struct MemoryRecord {
 };
 static_assert(sizeof(MemoryRecord) == 56);
 
-// A card's clock between two moments of the host's: it had not passed device_ps at before_ns, and had come to it
-// at after_ns. From reading it, or from work: when it was submitted, its end, and when that was known.
+// A card's clock between two moments of the host's: it had not passed device_ps at before_ns, and had come to
+// it at after_ns. From reading it, or from work: when it was submitted, its end, and when that was known.
 struct ClockRecord {
     RecordHead head;
     std::uint32_t device;

@@ -5,6 +5,7 @@ set -euo pipefail
 vm=$1 run=$2 prof=$3 folder=$4
 rm -rf "$folder"
 mkdir -p "$folder"
+# shellcheck disable=SC2016 # the guest's
 "$vm" --share "$folder" --logs "$folder/logs" -- sh -ec 'for case in host memory; do
         orrery-prof record --counters -o /share/$case.prof -- worked $case
         orrery-prof record --counters -o /share/$case-mended.prof -- worked $case --mended
