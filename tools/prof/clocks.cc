@@ -43,7 +43,6 @@ std::optional<std::int64_t> most_ahead(const HostClock::Points& early, const Hos
 void HostClock::add(const ClockRecord& clock) {
     not_passed(clock.before_ns, clock.device_ps);
     reached(clock.after_ns, clock.device_ps);
-    in_step_ = in_step_ || clock.in_step != 0;
 }
 
 void HostClock::settle() {

@@ -34,7 +34,6 @@ class HostClock {
     // Nothing: it was never read before or behind that, or what was read contradicts itself.
     std::optional<Moment> host_of(std::uint64_t ps) const;
     bool empty() const { return before_.empty() || after_.empty(); }
-    bool in_step() const { return in_step_; }
 
     // By the card's time; each later one has a later host's time too.
     using Points = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -43,7 +42,6 @@ class HostClock {
 
   private:
     Points before_, after_;
-    bool in_step_ = false;
 };
 
 // How far the host's clock of one machine is ahead of another's.

@@ -323,7 +323,7 @@ class Recorder {
     }
 
     // An idle card's model time hardly goes on, so what is known of it holds for the moment only.
-    static constexpr std::uint64_t kReadEachNs = 10'000'000, kWorkEachNs = 2'000'000;
+    static constexpr std::uint64_t kReadEachNs = 20'000'000, kWorkEachNs = 2'000'000;
 
     void add_clock(const orrProfClock& read) {
         ClockRecord clock{};
@@ -336,6 +336,11 @@ class Recorder {
     }
     // Of the thread's card, now and then.
     void read_clock(std::uint64_t now_ns) {
+        {
+            // Before the program uses a card nothing of the library's is begun on its behalf.
+            const std::lock_guard lock(mutex_);
+            if (clocks_.empty()) return;
+        }
         int device = 0;
         if (orrGetDevice(&device) != orrSuccess) return;
         {

@@ -129,7 +129,7 @@ std::string bars(const Comparison& all, std::string_view what, Value&& value, La
     const double height = 24 + rows * static_cast<double>(work_classes().size());
     std::string svg = fmt::format("<svg viewBox=\"0 0 860 {:.0f}\" role=\"img\" aria-label=\"{}\">\n", height,
                                   escaped(what));
-    for (double power = first; power <= last; ++power) {
+    for (int power = static_cast<int>(first); power <= static_cast<int>(last); ++power) {
         const double at = x(std::pow(10, power));
         svg += fmt::format(
             "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1:.0f}\"/>"

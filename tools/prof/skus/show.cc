@@ -21,6 +21,7 @@ template <typename Cell>
 std::string table(const Comparison& all, std::string_view title, Align align, std::size_t first,
                   Cell&& cell) {
     std::vector<std::string> names;
+    names.reserve(all.skus.size());
     for (const SkuRun& run : all.skus)
         names.push_back(plain(run.name));
     std::vector<text::Table::Head> heads = {{title}};

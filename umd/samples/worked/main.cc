@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <orrery/embedded_kernel.hpp>
 #include <utility>
 
@@ -127,9 +126,10 @@ class Group {
     Group(unsigned rank, unsigned ranks) {
         const char* const text = std::getenv("ORR_TOKEN");
         orrGroupToken token{};
-        if (text == nullptr || std::strlen(text) >= sizeof token.text)
+        const std::string_view words = text == nullptr ? "" : text;
+        if (words.empty() || words.size() >= sizeof token.text)
             throw std::runtime_error("ORR_TOKEN is not set: start it by orrery-run");
-        std::strcpy(token.text, text);
+        words.copy(token.text, words.size());
         orrGroupJoinParams params = ORR_INIT(orrGroupJoinParams);
         params.rank = static_cast<int>(rank);
         params.members = static_cast<int>(ranks);
