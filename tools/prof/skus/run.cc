@@ -98,22 +98,27 @@ std::string script(bool quick) {
     return lines;
 }
 
-Result<void> run_vm(const std::string& sku, const fs::path& share, bool quick) {
+enum class Start : std::uint8_t { kLook, kRun };
+
+// kLook: only whether there is such a SKU, and all else is there.
+Result<void> run_vm(const std::string& sku, const fs::path& share, bool quick, Start start) {
     std::error_code error;
     const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
     // In lockstep, as what crosses a link would else depend on the host.
     const std::string command = fmt::format(
-        "{} --sku {} --cards 2 --topology pair --sync lockstep --vram 128M --logs {} --share {} -- sh -c {} "
+        "{}{} --sku {} --cards 2 --topology pair --sync lockstep --vram 128M --logs {} --share {} -- sh -c "
+        "{} "
         "</dev/null >{} 2>&1",
-        text::shell_quote((programs / "orrery-vm").string()), text::shell_quote(sku),
-        text::shell_quote((share / "vm").string()), text::shell_quote(share.string()),
+        text::shell_quote((programs / "orrery-vm").string()), start == Start::kLook ? " --dry-run" : "",
+        text::shell_quote(sku), text::shell_quote((share / "vm").string()), text::shell_quote(share.string()),
         text::shell_quote(script(quick)), text::shell_quote((share / "log").string()));
     const int status = std::system(command.c_str());
     if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
     const auto said = text::read_file((share / "log").string());
     std::string end = said ? std::string(said->begin(), said->end()) : std::string();
     end = end.substr(end.size() - std::min<std::size_t>(end.size(), 2'000));
-    return fail("the VM with cards of {} failed:\n{}", sku, end);
+    return fail("{} cards of {}:\n{}",
+                start == Start::kLook ? "there can be no VM with" : "the VM failed that has", sku, end);
 }
 
 std::string first_line(const std::string& file) {
@@ -148,10 +153,9 @@ Result<Comparison> compare(const Options& options) {
     if (!folder) return std::unexpected(folder.error());
     Comparison all;
     all.quick = options.quick;
+    const auto share_of = [&](const std::string& sku) { return folder->path() / name_of(sku); };
     for (const std::string& sku : options.skus) {
-        SkuRun run;
-        run.name = name_of(sku);
-        const fs::path share = folder->path() / run.name;
+        const fs::path share = share_of(sku);
         std::error_code error;
         fs::create_directories(share, error);
         for (const WorkClass& one : work_classes()) {  // of a run before, in a folder that is kept
@@ -159,9 +163,17 @@ Result<Comparison> compare(const Options& options) {
                 if (!error) fs::remove(share / (std::string(one.name) + ending), error);
         }
         if (error) return fail("{} cannot be made: {}", share.string(), error.message());
+        if (auto good = run_vm(sku, share, options.quick, Start::kLook); !good)
+            return std::unexpected(good.error());
+    }
+    for (const std::string& sku : options.skus) {
+        const fs::path share = share_of(sku);
+        SkuRun run;
+        run.name = name_of(sku);
         fmt::print(stderr, "orrery-prof: {} of {}: {}\n", all.skus.size() + 1, options.skus.size(),
                    text::shown(sku));
-        if (auto good = run_vm(sku, share, options.quick); !good) return std::unexpected(good.error());
+        if (auto good = run_vm(sku, share, options.quick, Start::kRun); !good)
+            return std::unexpected(good.error());
         for (const WorkClass& one : work_classes())
             run.measured.push_back(read_class(one, share, run.card));
         all.skus.push_back(std::move(run));

@@ -55,6 +55,10 @@ std::string limit_text(const Measured& measured) {
     return fmt::format("{} {:.0f} %", measured.limit, measured.limit_share * 100);
 }
 
+static std::string shown(double value, std::string_view unit) {
+    return value >= 100 ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{:.3g} {}", value, unit);
+}
+
 std::string rate_text(std::size_t one_class, const Measured& measured) {
     using C = WorkCountersRecord;
     const auto per_ps = [&](double amount) { return amount / static_cast<double>(measured.ps); };
@@ -63,13 +67,10 @@ std::string rate_text(std::size_t one_class, const Measured& measured) {
     const std::string_view name = work_classes()[one_class].name;
     if (measured.ps == 0 || sums.counted == 0) return "";
     if (name == "compute")
-        return fmt::format("{:.3g} GFLOP/s",
-                           1e3 * per_ps(of(&C::flops_f32) + of(&C::flops_f16) + of(&C::flops_f64)));
-    if (name == "memory")
-        return fmt::format("{:.3g} GB/s", 1e3 * per_ps(of(&C::vram_read) + of(&C::vram_written)));
-    if (name == "copies" || name == "link") return fmt::format("{:.3g} GB/s", 1e3 * per_ps(of(&C::moved)));
-    if (name == "launch")
-        return fmt::format("{:.3g} us each", 1e-6 / per_ps(static_cast<double>(sums.kernels)));
+        return shown(1e3 * per_ps(of(&C::flops_f32) + of(&C::flops_f16) + of(&C::flops_f64)), "GFLOP/s");
+    if (name == "memory") return shown(1e3 * per_ps(of(&C::vram_read) + of(&C::vram_written)), "GB/s");
+    if (name == "copies" || name == "link") return shown(1e3 * per_ps(of(&C::moved)), "GB/s");
+    if (name == "launch") return shown(1e-6 / per_ps(static_cast<double>(sums.kernels)), "us each");
     return "";
 }
 
