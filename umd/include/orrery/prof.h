@@ -324,9 +324,9 @@ typedef struct orrProfTool {
      * Before the first call of the process that is told of; it subscribes. Anything but orrSuccess: the tool
      * does not want to, and is called no more. Other threads' first calls wait for it, for 10 s at most.
      */
-    orrError_t (*start)(void);
+    orrError_t (*start)(void); /* NOLINT(modernize-redundant-void-arg): C */
     /** When the process ends by exit(). Other threads may still make calls. May be null. */
-    void (*stop)(void);
+    void (*stop)(void); /* NOLINT(modernize-redundant-void-arg): C */
 } orrProfTool;
 
 #ifdef __cplusplus

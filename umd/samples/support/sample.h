@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include <orrery/orrery.hpp>
 #include <orrery/prof.h>
+#include <orrery/orrery.hpp>
 
 namespace orrery::sample {
 
