@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Cycles of waits over cards and processes, as a process is told of them. The driver looks (orr_look.c)
- * when somebody who waits asks.
+ * Cycles of waits over cards, processes and machines, as a process is told of them. The driver looks
+ * (orr_look.c), and asks other drivers (orr_far.c), when somebody who waits asks.
  */
 #include <linux/hash.h>
 #include <linux/pid_namespace.h>
@@ -12,13 +12,11 @@
 
 #include "orr_cycle.h"
 #include "orr_device.h"
+#include "orr_far.h"
 #include "orr_file.h"
 #include "orr_look.h"
 #include "orr_queue.h"
 #include "orr_vm.h"
-
-/* One at a time: what it takes does not grow with those who ask. */
-static DEFINE_MUTEX(orr_look_lock);
 
 static int orr_look_find(const struct orr_look *look, const struct orr_queue *queue)
 {
@@ -30,37 +28,61 @@ static int orr_look_find(const struct orr_look *look, const struct orr_queue *qu
 	return -ENOENT;
 }
 
+/**
+ * orr_hop_take - keep a wait
+ * @hop: filled in
+ * @look: after orr_look_solve()
+ * @number: the party that waits
+ */
+void orr_hop_take(struct orr_hop *hop, const struct orr_look *look, u32 number)
+{
+	const struct orr_look_edge *holder = orr_look_holder(look, number);
+	const struct orr_party *party = &look->party[number];
+
+	*hop = (struct orr_hop){ .uid = party->uid, .pid = party->pid, .va = party->va,
+				 .wanted = party->wanted };
+	if (party->queue) {
+		hop->has_queue = true;
+		hop->card = party->queue->odev->info.uid;
+		hop->queue = party->queue->number;
+		hop->index = party->completed;
+		memcpy(hop->name, party->queue->name, sizeof(hop->name));
+	}
+	if (holder) {
+		hop->signal = holder->va;
+		hop->signaller_uid = look->party[holder->signaller].uid;
+		hop->signaller_pid = look->party[holder->signaller].pid;
+	}
+}
+
 /*
  * What a file may know of a wait. Addresses are told to the process that has them, names, numbers
  * and values to its user.
  */
-static void orr_cycle_show(const struct orr_file *file, const struct orr_look *look, u32 at,
+static void orr_cycle_show(const struct orr_file *file, const struct orr_hop *hop,
 			   struct drm_orr_cycle_edge *to)
 {
-	const struct orr_party *party = &look->party[look->path[at]];
-	const struct orr_look_edge *edge = orr_look_holder(look, look->path[at]);
-	const struct orr_party *signaller = &look->party[edge->signaller];
-
-	if (!uid_eq(party->uid, file->uid))
+	if (!uid_eq(hop->uid, file->uid))
 		goto signaller;
-	to->wanted = party->wanted;
-	if (party->pid == file->pid)
-		to->semaphore = party->va;
-	if (party->queue) {
+	to->wanted = hop->wanted;
+	to->node = hop->node;
+	memcpy(to->name, hop->name, sizeof(to->name));
+	if (hop->pid == file->pid)
+		to->semaphore = hop->va;
+	if (hop->has_queue) {
 		struct pid *pid;
 
-		to->device_uid = party->queue->odev->info.uid;
-		to->queue = party->queue->number;
+		to->device_uid = hop->card;
+		to->queue = hop->queue;
 		to->known = 1;
-		to->index = party->completed;
-		memcpy(to->name, party->queue->name, sizeof(to->name));
+		to->index = hop->index;
 		guard(rcu)();
-		pid = find_pid_ns(party->pid, &init_pid_ns);
+		pid = find_pid_ns(hop->pid, &init_pid_ns);
 		to->pid = pid_vnr(pid);
 	}
 signaller:
-	if (uid_eq(signaller->uid, file->uid) && signaller->pid == file->pid)
-		to->signal = edge->va;
+	if (uid_eq(hop->signaller_uid, file->uid) && hop->signaller_pid == file->pid)
+		to->signal = hop->signal;
 }
 
 /* Return: the edges from the caller on, 0: there is no cycle, or an error. */
@@ -85,7 +107,7 @@ static int orr_cycle_look(struct orr_look *look, struct orr_vm *vm, struct orr_q
 	if (!look->party[first].stuck || !orr_look_solve(look) || !look->party[first].stuck)
 		return 0;
 	orr_look_walk(look, first);
-	return look->length;
+	return look->length && orr_look_reach(look, first) ? look->length : 0;
 }
 
 /* The same for as long as the same queues wait with the same packets. */
@@ -104,6 +126,34 @@ static u64 orr_cycle_stamp(const struct orr_look *look)
 	return stamp ?: 1;
 }
 
+/* Return: 0, -ENOMEM, -EFAULT. */
+static int orr_cycle_put(const struct orr_file *file, const struct orr_look *look,
+			 const struct orr_far_cycle *far, struct drm_orr_query_cycle *args)
+{
+	const u32 count = look->length + far->count, room = min(args->count, count);
+	struct drm_orr_cycle_edge *shown __free(kvfree) = NULL;
+	struct orr_hop own;
+	u32 i;
+
+	args->count = count;
+	args->lead = look->lead;
+	args->stamp = far->stamp ?: orr_cycle_stamp(look);
+	if (!room)
+		return 0;
+	shown = kvcalloc(room, sizeof(*shown), GFP_KERNEL);
+	if (!shown)
+		return -ENOMEM;
+	for (i = 0; i < room; i++) {
+		if (i < look->length)
+			orr_hop_take(&own, look, look->path[i]);
+		orr_cycle_show(file, i < look->length ? &own : &far->hop[i - look->length],
+			       &shown[i]);
+	}
+	if (copy_to_user(u64_to_user_ptr(args->edges), shown, array_size(room, sizeof(*shown))))
+		return -EFAULT;
+	return 0;
+}
+
 /**
  * orr_cycle_query - show a process the cycle of waits that it cannot leave
  * @file: who asks
@@ -116,33 +166,27 @@ static u64 orr_cycle_stamp(const struct orr_look *look)
 int orr_cycle_query(struct orr_file *file, struct orr_vm *vm, struct orr_queue *queue,
 		    struct drm_orr_query_cycle *args)
 {
-	struct drm_orr_cycle_edge *shown __free(kvfree) = NULL;
 	struct orr_look *look __free(orr_look) = NULL;
-	u32 room = args->count, i;
-	int length;
+	struct orr_far_cycle far = {};
+	int ret;
 
 	if (mutex_lock_interruptible(&orr_look_lock))
 		return -ERESTARTSYS;
 	look = orr_look_begin();
-	length = IS_ERR(look) ? PTR_ERR(look) : orr_cycle_look(look, vm, queue, file, args);
+	ret = IS_ERR(look) ? PTR_ERR(look) : orr_cycle_look(look, vm, queue, file, args);
 	mutex_unlock(&orr_look_lock);
-	if (length < 0)
-		return length;
-	/* Firmware is asked, which may take long, and so is nobody else's business. */
-	if (length && !orr_look_stands(look))
-		length = 0;
-	args->count = length;
-	args->lead = length ? look->lead : 0;
-	args->stamp = length ? orr_cycle_stamp(look) : 0;
-	room = min_t(u32, room, length);
-	if (!room)
-		return 0;
-	shown = kvcalloc(room, sizeof(*shown), GFP_KERNEL);
-	if (!shown)
-		return -ENOMEM;
-	for (i = 0; i < room; i++)
-		orr_cycle_show(file, look, i, &shown[i]);
-	if (copy_to_user(u64_to_user_ptr(args->edges), shown, array_size(room, sizeof(*shown))))
-		return -EFAULT;
-	return 0;
+	/* Firmware is asked, and other drivers, which may take long, and so is nobody else's business. */
+	if (ret > 0)
+		ret = orr_look_stands(look);
+	if (ret > 0 && look->far_count)
+		ret = orr_far_search(look, &far);
+	if (ret > 0) {
+		ret = orr_cycle_put(file, look, &far, args);
+	} else {
+		args->count = 0;
+		args->lead = 0;
+		args->stamp = 0;
+	}
+	kfree(far.hop);
+	return ret;
 }

@@ -6,6 +6,7 @@
  * way round:
  *
  *   orr_file.lock        mutex     a file's doorbell page and slots
+ *   orr_look_lock        mutex     orr_look.c: one look at all queues at a time
  *   orr_routes_lock      mutex     orr_route.c: the map of the links, and routes on the cards
  *   orr_sems_lock        mutex     orr_signal.c, orr_sem.c: who may signal which semaphore
  *   orr_work.lock        mutex     a file's place among the records of work
@@ -16,6 +17,7 @@
  *   orr_device.fabric.lock mutex   orr_foreign.c, orr_fabric.c: what is shared with other machines
  *   orr_device.fabric.route_lock mutex orr_foreign_way.c: routes to cards of other machines; whoever has it
  *                                  waits for no debugger
+ *   orr_far_lock         mutex     orr_far.c: what other drivers have asked, and were asked
  *   orr_device.note_lock mutex     registers of notes that are sent
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
  *   orr_barriers.lock    mutex     orr_barrier.c: registers of the barrier unit, and its slots

@@ -15,6 +15,7 @@
 
 #include "orr_bo.h"
 #include "orr_device.h"
+#include "orr_far.h"
 #include "orr_file.h"
 #include "orr_ioctl.h"
 #include "orr_pmu.h"
@@ -93,9 +94,10 @@ static struct drm_driver orr_drm_driver = {
 	 * 6: ORR_FEATURE_IN_STEP, QUERY_CYCLE, FABRIC_*; 7: ORR_FEATURE_PEER_READS;
 	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE; 9: MULTICAST_CREATE;
 	 * 10: ORR_MULTICAST_READ; 11: QUERY_WAY and FABRIC_EXPORT of nodes;
-	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ; 13: PC_READ
+	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ; 13: PC_READ;
+	 * 14: QUERY_CYCLE over machines
 	 */
-	.minor = 13,
+	.minor = 14,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)
@@ -366,6 +368,7 @@ module_init(orr_init);
 static void __exit orr_exit_module(void)
 {
 	pci_unregister_driver(&orr_pci_driver);
+	orr_far_exit();
 	orr_pmu_exit();
 	orr_fence_exit();
 }

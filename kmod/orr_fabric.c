@@ -23,6 +23,7 @@
 
 #include "orr_bo.h"
 #include "orr_device.h"
+#include "orr_far.h"
 #include "orr_file.h"
 #include "orr_foreign.h"
 #include "orr_ioctl.h"
@@ -135,6 +136,7 @@ static void orr_lease_end(struct orr_device *odev, struct orr_lease *lease, u32 
 	orr_peer_revoke(odev, lease->node, export->bo->node.start, &export->tenant, NULL);
 	list_del(&lease->link);
 	export->leases--;
+	WRITE_ONCE(export->bo->lent.mapped, export->bo->lent.mapped - 1);
 	if (export->semaphore) {
 		export->bo->lent.leases--;
 		export->bo->lent.missed |= used;
@@ -247,6 +249,7 @@ static int orr_fabric_lend(struct orr_device *odev, u32 at, const struct orr_not
 				     .base = export->bo->node.start,
 				     .size = export->bo->base.size };
 	export->leases++;
+	WRITE_ONCE(export->bo->lent.mapped, export->bo->lent.mapped + 1);
 	if (export->semaphore)
 		export->bo->lent.leases++;
 	list_add(&lease->link, &odev->fabric.leases);
@@ -521,7 +524,42 @@ void orr_fabric_note(struct orr_device *odev, u32 at, const struct orr_note *not
 			kfree(lease);
 		}
 		break;
+	case ORR_NOTE_STUCK:
+		orr_far_asked(odev, at, note);
+		break;
+	case ORR_NOTE_STUCK_HOP:
+	case ORR_NOTE_STUCK_BACK:
+		orr_far_answered(odev, at, note);
+		break;
 	}
+}
+
+/**
+ * orr_fabric_lessees - who of other machines may write to a BO?
+ * @odev: its card
+ * @bo: the BO
+ * @lessee: filled in
+ * @room: in @lessee
+ *
+ * Return: how many there are, maybe more than there is room for.
+ */
+u32 orr_fabric_lessees(struct orr_device *odev, const struct orr_bo *bo, struct orr_lessee *lessee,
+		       u32 room)
+{
+	const struct orr_lease *lease;
+	u32 count = 0;
+
+	guard(mutex)(&odev->fabric.lock);
+	list_for_each_entry(lease, &odev->fabric.leases, link) {
+		if (lease->export->bo != bo)
+			continue;
+		if (count < room)
+			lessee[count] = (struct orr_lessee){ .at = lease->at, .node = lease->node,
+							     .tag = lease->tag,
+							     .uid = lease->export->tenant.uid };
+		count++;
+	}
+	return count;
 }
 
 /**

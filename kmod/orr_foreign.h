@@ -46,6 +46,11 @@ struct orr_sem;
  * @ORR_NOTE_REVOKED: it is not shared any more; said again until it is answered
  * @ORR_NOTE_UNMAP_BACK: the answer to ORR_NOTE_UNMAP, which is said again until it comes
  * @ORR_NOTE_REVOKED_BACK: nothing there leads to the memory of @tag any more
+ * @ORR_NOTE_STUCK: would somebody signal what is mapped as @tag who is not stuck himself? @object names the
+ *	search, @base where in the memory, @size the value, and the name is of who waits for it
+ * @ORR_NOTE_STUCK_HOP: before the answer: for whom waits the one before him: @size is the node, with the name
+ * @ORR_NOTE_STUCK_BACK: the answer, an enum orr_far_answer; @size is the same as long as nothing has moved,
+ *	and the name is of who would signal it
  */
 enum orr_note_op {
 	ORR_NOTE_HELLO = 1,
@@ -57,6 +62,9 @@ enum orr_note_op {
 	ORR_NOTE_REVOKED,
 	ORR_NOTE_UNMAP_BACK,
 	ORR_NOTE_REVOKED_BACK,
+	ORR_NOTE_STUCK,
+	ORR_NOTE_STUCK_HOP,
+	ORR_NOTE_STUCK_BACK,
 };
 
 /**
@@ -77,10 +85,10 @@ struct orr_note {
 	__le64 base;
 	/** @size: of the memory; in a greeting the other's nonce, as the sender knows it */
 	__le64 size;
-	/** @secret: that came with the handle */
+	/** @secret: that came with the handle; of ORR_NOTE_STUCK and its answer the name */
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
-	/** @pad0: 0 */
-	__le16 pad0;
+	/** @number: of ORR_NOTE_STUCK and its answers which of the search's questions it is; else 0 */
+	__le16 number;
 	/** @epoch: in which the sender believes to be; in a greeting of the last session, 0: none */
 	__le16 epoch;
 	/** @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP */
@@ -188,9 +196,12 @@ struct orr_telling {
 };
 
 /**
- * struct orr_lent - who of other machines may signal the semaphore with which a BO begins; orr_fabric.lock
+ * struct orr_lent - what other machines have of a BO, and who may signal the semaphore with which it begins;
+ * orr_fabric.lock
  */
 struct orr_lent {
+	/** @mapped: mappings of it over there, also of memory that is no semaphore; read without the lock */
+	unsigned int mapped;
 	/** @exports: handles of it */
 	unsigned int exports;
 	/** @leases: imports of all of them */
@@ -273,6 +284,20 @@ struct orr_import {
 	struct orr_telling telling;
 };
 
+/**
+ * struct orr_lessee - who of another machine may write to a BO
+ */
+struct orr_lessee {
+	/** @at: who, in orr_fabric.foreign */
+	u32 at;
+	/** @node: his */
+	u32 node;
+	/** @tag: what he calls it */
+	u32 tag;
+	/** @uid: of this machine's user who has lent it */
+	kuid_t uid;
+};
+
 /* orr_note.c */
 int orr_note_send(struct orr_device *odev, u32 port, u32 node, const struct orr_note *note);
 bool orr_note_take(struct orr_device *odev, u32 *port, u32 *node, bool *passed, struct orr_note *note);
@@ -313,6 +338,8 @@ void orr_fabric_end(struct orr_device *odev, u32 at);
 bool orr_fabric_names(struct orr_device *odev, u32 at);
 void orr_fabric_tell(struct orr_device *odev);
 void orr_fabric_close_sems(struct orr_device *odev);
+u32 orr_fabric_lessees(struct orr_device *odev, const struct orr_bo *bo, struct orr_lessee *lessee,
+		       u32 room);
 void orr_fabric_close(struct orr_file *file);
 bool orr_telling_due(struct orr_telling *telling, unsigned int *left);
 bool orr_telling_is_over(const struct orr_telling *telling);

@@ -13,7 +13,12 @@
  * packets would signal it, and all who would are stuck. What a barrier's units raise has such a set of
  * signallers for each member that has not arrived; one set is enough for being stuck. Whatever else
  * may end the wait, such as a failure of another member, makes no set, but frees. Nothing is stopped.
+ *
+ * What cards of other machines may signal counts as stuck here, as long as nobody of this one would signal
+ * it who is not: orr_far.c asks there. Likewise may somebody wait there for what only queues of this machine
+ * signal, who is the remote party of a look.
  */
+#include <linux/bitmap.h>
 #include <linux/hash.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -29,6 +34,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_file.h"
+#include "orr_foreign.h"
 #include "orr_look.h"
 #include "orr_queue.h"
 #include "orr_ring_view.h"
@@ -38,6 +44,8 @@
 #define ORR_LOOK_MAX_EDGES 16384u
 /* Nor does one that has to read more: full rings of neighbours are not to make others' looks long. */
 #define ORR_LOOK_MAX_PACKETS (1u << 20)
+
+DEFINE_MUTEX(orr_look_lock);
 
 static u32 orr_look_row(const struct orr_bo *origin, u64 offset)
 {
@@ -87,6 +95,8 @@ static void orr_party_waits(struct orr_look *look, u32 number, struct orr_bo *bo
 		*row = number;
 	}
 	party->stuck = true;
+	/* A hint: who has it is looked up when it matters. */
+	party->far = READ_ONCE(orr_bo_origin(bo)->lent.mapped);
 }
 
 /* Adds the queues of a card that have something to do. Return: false: there is no room. */
@@ -180,6 +190,12 @@ static u32 orr_point_frees(const struct orr_signal_point *point, const struct or
 	const bool suffices = point->value >= waiter->wanted;
 
 	*holds = 0;
+	/* The remote party. */
+	if (!waiter->bo) {
+		if (suffices)
+			*holds = BIT(0);
+		return suffices || point->may_fail ? U32_MAX : 0;
+	}
 	if (!point->part) {
 		if (orr_bo_origin(waiter->bo) != point->origin || waiter->offset != point->offset)
 			return 0;
@@ -244,7 +260,12 @@ static bool orr_look_signal(struct orr_look *look, u32 number, u64 va, struct or
 	point.origin = orr_bo_origin(bo);
 	if (point.origin->kind == ORR_BO_KIND_BARRIER)
 		point.part = point.origin->barrier;
-	if (point.part) {
+	if (point.origin->kind == ORR_BO_KIND_FOREIGN) {
+		if (look->remote != ORR_LOOK_NONE && orr_bo_device(bo) == look->import.odev &&
+		    point.origin->import->tag == look->import.tag &&
+		    point.offset == look->import.offset)
+			good = orr_look_edge(look, number, look->remote, va, &point);
+	} else if (point.part) {
 		at = look->barred[hash_64(point.part->key, ORR_LOOK_BITS)];
 		for (; good && at != ORR_LOOK_NONE; at = look->party[at].next_barred)
 			good = orr_look_edge(look, number, at, va, &point);
@@ -312,7 +333,7 @@ static void orr_look_spread(struct orr_look *look)
 		struct orr_party *party = &look->party[number];
 
 		/* Nobody's packets hold what it waits for: somebody else is expected to signal. */
-		if (!party->lacks)
+		if (!party->lacks && !party->far)
 			party->stuck = false;
 		if (!party->stuck)
 			look->todo[todo++] = number;
@@ -337,7 +358,8 @@ static void orr_look_spread(struct orr_look *look)
  * @look: after orr_look_solve()
  * @number: of the party
  *
- * Return: the first edge by which it would be set free, of a party that is stuck as well.
+ * Return: the first edge by which it would be set free, of a party that is stuck as well; NULL: only another
+ * machine would.
  */
 const struct orr_look_edge *orr_look_holder(const struct orr_look *look, u32 number)
 {
@@ -351,12 +373,83 @@ const struct orr_look_edge *orr_look_holder(const struct orr_look *look, u32 num
 }
 
 /**
- * orr_look_walk - follow those who hold what is waited for, until they come round
+ * orr_look_is_held - has a packet of this machine what a party waits for?
+ * @look: after orr_look_solve()
+ * @number: of the party
+ *
+ * Return: whether, or one that fails it.
+ */
+bool orr_look_is_held(const struct orr_look *look, u32 number)
+{
+	u32 at;
+
+	for (at = 0; at < look->edges; at++)
+		if (look->edge[at].waiter == number)
+			return true;
+	return false;
+}
+
+/* All who would set free @number, or any who would set them free, are stuck. Return: false: too many are far. */
+static bool orr_look_spread_back(struct orr_look *look, u32 number, unsigned long *reached)
+{
+	u32 todo = 0, at;
+
+	__set_bit(number, reached);
+	look->todo[todo++] = number;
+	while (todo) {
+		struct orr_party *party;
+
+		number = look->todo[--todo];
+		party = &look->party[number];
+		if (party->far) {
+			if (look->far_count == ORR_LOOK_MAX_FAR)
+				return false;
+			look->far[look->far_count++] = number;
+		}
+		for (at = 0; at < look->edges; at++)
+			if (look->edge[at].waiter == number &&
+			    look->party[look->edge[at].signaller].stuck &&
+			    !__test_and_set_bit(look->edge[at].signaller, reached))
+				look->todo[todo++] = look->edge[at].signaller;
+		cond_resched();
+	}
+	return true;
+}
+
+/**
+ * orr_look_reach - of whom does it depend that a party is stuck?
+ * @look: after orr_look_solve(); its far and stamp are filled in
+ * @number: the party, which is stuck
+ *
+ * Return: whether all of them are known.
+ */
+bool orr_look_reach(struct orr_look *look, u32 number)
+{
+	unsigned long *reached __free(bitmap) = bitmap_zalloc(look->count, GFP_KERNEL);
+	bool all;
+	u32 i;
+
+	look->far_count = 0;
+	look->stamp = 1;
+	if (!reached)
+		return false;
+	all = orr_look_spread_back(look, number, reached);
+	for_each_set_bit(i, reached, look->count)
+		if (look->party[i].queue)
+			look->stamp = hash_64(look->stamp ^ look->party[i].queue->fence_context, 64) +
+				      look->party[i].completed;
+	return all;
+}
+
+/**
+ * orr_look_walk - follow those who hold what is waited for, until they come round, or to another machine
  * @look: after orr_look_solve(); its path is filled in
  * @number: the party to begin with, which is stuck
  */
 void orr_look_walk(struct orr_look *look, u32 number)
 {
+	const struct orr_look_edge *holder;
+
 	look->length = 0;
 	while (look->length < ORR_LOOK_MAX_PATH) {
 		u32 i;
@@ -368,7 +461,12 @@ void orr_look_walk(struct orr_look *look, u32 number)
 			return;
 		}
 		look->path[look->length++] = number;
-		number = orr_look_holder(look, number)->signaller;
+		holder = orr_look_holder(look, number);
+		if (!holder) {
+			look->lead = look->length;
+			return;
+		}
+		number = holder->signaller;
 	}
 	look->length = 0;
 }
@@ -403,7 +501,7 @@ bool orr_look_stands(struct orr_look *look)
 
 		if (!party->stuck)
 			continue;
-		if (!orr_party_lacks(party))
+		if (party->bo && !orr_party_lacks(party))
 			return false;
 		if (party->queue && (orr_queue_read(party->queue, &status) || status.error ||
 				     status.completed != party->completed))
@@ -454,6 +552,7 @@ struct orr_look *orr_look_begin(void)
 		return ERR_PTR(-ENOMEM);
 	memset(look->waiting, 0xff, sizeof(look->waiting));
 	memset(look->barred, 0xff, sizeof(look->barred));
+	look->remote = ORR_LOOK_NONE;
 	look->card_count = orr_peer_collect(look->cards, ARRAY_SIZE(look->cards));
 	look->room = 1;
 	for (i = 0; i < look->card_count; i++)
@@ -516,6 +615,27 @@ int orr_look_add_wait(struct orr_look *look, struct orr_vm *vm, u64 va, u64 valu
 		return -EFAULT;
 	orr_party_waits(look, look->count - 1, bo, offset);
 	return look->count - 1;
+}
+
+/**
+ * orr_look_add_remote - somebody of another machine waits
+ * @look: after orr_look_at_all(); there is room for one
+ * @import: of this machine, for what he waits
+ * @value: that is waited for
+ *
+ * Return: the party's number.
+ */
+u32 orr_look_add_remote(struct orr_look *look, const struct orr_look_import *import, u64 value)
+{
+	struct orr_party *party = &look->party[look->count];
+
+	party->wanted = value;
+	party->signals = ORR_LOOK_NONE;
+	party->holder = ORR_LOOK_NONE;
+	party->stuck = true;
+	look->import = *import;
+	look->remote = look->count++;
+	return look->remote;
 }
 
 /**

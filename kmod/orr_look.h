@@ -5,6 +5,7 @@
 
 #include <linux/err.h>
 #include <linux/cleanup.h>
+#include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
@@ -21,6 +22,8 @@ struct orr_vm;
 #define ORR_LOOK_BITS 10
 /* Waits of a way to a cycle, and round it: one that is longer is not told. */
 #define ORR_LOOK_MAX_PATH 256u
+/* Waits that other machines may end, which a look finds on the ways from one queue. */
+#define ORR_LOOK_MAX_FAR 8u
 
 /**
  * struct orr_party - a queue, as a look finds it
@@ -66,6 +69,20 @@ struct orr_party {
 	u32 lacks;
 	/** @stuck: as at the top of orr_look.c */
 	bool stuck;
+	/** @far: cards of other machines may signal what it waits for; it counts as stuck */
+	bool far;
+};
+
+/**
+ * struct orr_look_import - memory of another machine's card
+ */
+struct orr_look_import {
+	/** @odev: the card that may write there; only to compare */
+	const struct orr_device *odev;
+	/** @tag: what that is called in its notes */
+	u32 tag;
+	/** @offset: of a semaphore in it */
+	u64 offset;
 };
 
 /**
@@ -112,19 +129,35 @@ struct orr_look {
 	u32 path[ORR_LOOK_MAX_PATH];
 	/** @length: of @path */
 	u32 length;
-	/** @lead: of @path what is not in the cycle */
+	/** @lead: of @path what is not in the cycle; @length: it leads to another machine */
 	u32 lead;
+	/** @remote: party that waits on another machine, or ORR_LOOK_NONE */
+	u32 remote;
+	/** @import: what @remote waits for */
+	struct orr_look_import import;
+	/** @far: of @path's first, see orr_look_reach() */
+	u32 far[ORR_LOOK_MAX_FAR];
+	/** @far_count: of @far */
+	u32 far_count;
+	/** @stamp: the same for as long as all of them wait with the same packets */
+	u64 stamp;
 	/** @waiting: first party by the semaphore that it waits for */
 	u32 waiting[1 << ORR_LOOK_BITS];
 	/** @barred: and by the key of its barrier */
 	u32 barred[1 << ORR_LOOK_BITS];
 };
 
+/* One look at a time: what it takes does not grow with those who ask. */
+extern struct mutex orr_look_lock;
+
 struct orr_look *orr_look_begin(void);
 void orr_look_end(struct orr_look *look);
 bool orr_look_at_all(struct orr_look *look);
 int orr_look_add_wait(struct orr_look *look, struct orr_vm *vm, u64 va, u64 value);
+u32 orr_look_add_remote(struct orr_look *look, const struct orr_look_import *import, u64 value);
 bool orr_look_solve(struct orr_look *look);
+bool orr_look_is_held(const struct orr_look *look, u32 number);
+bool orr_look_reach(struct orr_look *look, u32 number);
 void orr_look_walk(struct orr_look *look, u32 number);
 bool orr_look_stands(struct orr_look *look);
 const struct orr_look_edge *orr_look_holder(const struct orr_look *look, u32 number);

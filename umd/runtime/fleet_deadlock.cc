@@ -98,35 +98,53 @@ std::optional<Error> Fleet::own_deadlock(const Stream& stuck) {
 
 std::string Fleet::describe_cycle(const WaitCycle& cycle) const {
     const auto all = streams();
+    const auto name_of = [](const drm_orr_cycle_edge& edge) {
+        const char* name = reinterpret_cast<const char*>(edge.name);
+        return std::string(name, ::strnlen(name, sizeof(edge.name)));
+    };
     const auto stream_of = [&](const drm_orr_cycle_edge& edge) -> std::string {
+        if (edge.node != 0)
+            return fmt::format("stream '{}' of another machine (card {})", name_of(edge), edge.node);
         if (edge.known == 0) return "a stream of another user";
         const auto found = std::ranges::find_if(all, [&](const auto& stream) {
             return stream->context().uid() == edge.device_uid && stream->number() == edge.queue;
         });
         if (edge.semaphore != 0 && found != all.end()) return (*found)->label();
-        const char* name = reinterpret_cast<const char*>(edge.name);
-        std::string text = fmt::format("stream '{}' of process {}",
-                                       std::string(name, ::strnlen(name, sizeof(edge.name))), edge.pid);
+        std::string text = fmt::format("stream '{}' of process {}", name_of(edge), edge.pid);
         for (const Context* context : contexts()) {
             if (context->uid() == edge.device_uid)
                 return text + fmt::format(" on device {}", context->device());
         }
         return text + fmt::format(" on card {:#x}", edge.device_uid);
     };
-    const std::size_t count = cycle.edges.size() - cycle.lead;
-    const bool alone =
-        std::ranges::all_of(cycle.edges | std::views::drop(cycle.lead),
-                            [](const drm_orr_cycle_edge& edge) { return edge.semaphore != 0; });
-    std::string text = fmt::format("deadlock of {} stream{}{}:", count, count == 1 ? "" : "s",
-                                   alone ? "" : " of several processes");
-    for (std::size_t i = cycle.lead; i < cycle.edges.size(); ++i) {
-        const drm_orr_cycle_edge& edge = cycle.edges[i];
-        const drm_orr_cycle_edge& next = cycle.edges[i + 1 < cycle.edges.size() ? i + 1 : cycle.lead];
+    const auto wait_of = [&](const drm_orr_cycle_edge& edge) {
         // The address of this process, whichever of the two is its own.
         const std::uint64_t va = edge.semaphore != 0 ? edge.semaphore : edge.signal;
-        text += fmt::format(" {} waits for {}{}, which {} would signal later;", stream_of(edge),
-                            va != 0 ? describe_semaphore(va) : "a semaphore",
-                            edge.known != 0 ? fmt::format(" to reach {}", edge.wanted) : "", stream_of(next));
+        return fmt::format(" {} waits for {}{}", stream_of(edge),
+                           va != 0 ? describe_semaphore(va) : "a semaphore",
+                           edge.wanted != 0 ? fmt::format(" to reach {}", edge.wanted) : "");
+    };
+    const auto all_of = [&](auto what) {
+        return std::ranges::all_of(cycle.edges | std::views::drop(cycle.lead), what);
+    };
+    const bool own = all_of([](const drm_orr_cycle_edge& edge) { return edge.semaphore != 0; });
+    const bool here = all_of([](const drm_orr_cycle_edge& edge) { return edge.node == 0; });
+    const std::size_t count = cycle.edges.size() - cycle.lead;
+    // Nobody here is in it.
+    if (count == 1 && !here && cycle.lead > 0) {
+        const drm_orr_cycle_edge& last = cycle.edges[cycle.lead - 1];
+        return fmt::format(
+            "deadlock of streams of other machines:{}, which {} would signal later, who waits in "
+            "a circle there;{}",
+            wait_of(last), stream_of(cycle.edges.back()), kWayOut);
+    }
+    std::string text = fmt::format("deadlock of {} stream{}{}:", count, count == 1 ? "" : "s",
+                                   own    ? ""
+                                   : here ? " of several processes"
+                                          : " of several machines");
+    for (std::size_t i = cycle.lead; i < cycle.edges.size(); ++i) {
+        const drm_orr_cycle_edge& next = cycle.edges[i + 1 < cycle.edges.size() ? i + 1 : cycle.lead];
+        text += fmt::format("{}, which {} would signal later;", wait_of(cycle.edges[i]), stream_of(next));
     }
     return text + kWayOut;
 }

@@ -10,16 +10,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "tests/vm/several/talk.h"
 #include "tests/vm/umd/kernels.h"
 
 ORR_EMBEDDED_KERNEL(umd_test_kernels);
+
+using namespace orrery::vm::test;
 
 namespace {
 
@@ -27,53 +28,6 @@ constexpr std::size_t kBytes = 1 << 20;
 constexpr std::size_t kMany = 60;
 constexpr std::uint64_t kWords = 512;  // that a kernel writes
 constexpr std::uint64_t kLongNs = 60'000'000'000;
-
-[[noreturn]] void fail(const std::string& what) {
-    fmt::print(stderr, "umd_fabric: {}\n", what);
-    std::exit(1);
-}
-
-void say(const std::string& what) {
-    fmt::print("{}\n", what);
-    std::fflush(stdout);
-}
-
-void check(bool good, const std::string& what) {
-    if (!good) fail(fmt::format("{} ({})", what, orrGetLastErrorText()));
-    say(what);
-}
-
-void must(orrError_t code) {
-    if (code != orrSuccess) fail(fmt::format("{}: {}", orrGetErrorName(code), orrGetLastErrorText()));
-}
-
-void check(orrError_t got, orrError_t wanted, const char* part, const std::string& what) {
-    const std::string text = orrGetLastErrorText();
-    if (got != wanted || text.find(part) == std::string::npos)
-        fail(fmt::format("{}: {} and not {} with '{}': {}", what, orrGetErrorName(got),
-                         orrGetErrorName(wanted), part, text));
-    say(what);
-}
-
-void put(const std::string& name, const void* bytes = "", std::size_t size = 0) {
-    std::ofstream("/share/" + name + ".new", std::ios::binary)
-        .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(size));
-    std::filesystem::rename("/share/" + name + ".new", "/share/" + name);
-}
-
-void await(const std::string& name) {
-    for (int tries = 0; !std::filesystem::exists("/share/" + name); ++tries) {
-        if (tries == 3000) fail(fmt::format("the other did not come to '{}' in a minute", name));
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-}
-
-orrFabricHandle get(const std::string& name) {
-    await(name);
-    orrFabricHandle handle{};
-    std::ifstream("/share/" + name, std::ios::binary).read(reinterpret_cast<char*>(&handle), sizeof handle);
-    return handle;
-}
 
 struct Mine {
     explicit Mine(std::size_t bytes = kBytes) {
@@ -96,29 +50,12 @@ orrFabricHandle handle_of(void* memory) {
     return handle;
 }
 
-orrSemaphore_t give_semaphore(const std::string& name) {
-    orrSemaphore_t semaphore = nullptr;
-    must(orrSemaphoreCreate(&semaphore, orrSemaphoreInterprocess));
-    must(orrSemaphoreSetName(semaphore, name.c_str()));
-    orrFabricHandle handle{};
-    must(orrFabricExportSemaphore(&handle, semaphore, 0));
-    put(name, &handle, sizeof handle);
-    return semaphore;
-}
-
 void* take_memory(const orrFabricHandle& handle) {
     void* there = nullptr;
     std::size_t bytes = 0;
     must(orrFabricImportMemory(&there, &bytes, &handle, 0));
     if (bytes != kBytes) fail("imported memory of another size");
     return there;
-}
-
-orrSemaphore_t take_semaphore(const std::string& name) {
-    const orrFabricHandle handle = get(name);
-    orrSemaphore_t semaphore = nullptr;
-    must(orrFabricImportSemaphore(&semaphore, &handle, 0));
-    return semaphore;
 }
 
 orrError_t import_error(const orrFabricHandle& handle) {

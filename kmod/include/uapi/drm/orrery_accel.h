@@ -362,6 +362,8 @@ struct drm_orr_query_deadlock {
 
 /*
  * A wait of drm_orr_query_cycle. What belongs to another user is 0. The next edge's queue holds the signal.
+ * Of a wait on another machine (1.14) there are node, name and wanted: its user is told who has lent the
+ * memory, or has borrowed it there. Between two of them there may be more.
  */
 struct drm_orr_cycle_edge {
 	__u64 device_uid; /* card of the queue that waits */
@@ -372,14 +374,15 @@ struct drm_orr_cycle_edge {
 	__u32 queue; /* the firmware's number, see queue_create */
 	__u32 known; /* 1: queue, card, name, wanted and index are told; 0: another user's, or no queue */
 	__u32 pid; /* of the process that opened the file; 0: not of the caller's namespace */
-	__u32 pad; /* 0 */
+	__u32 node; /* of a wait on another machine its card's number; 0: on this one. Before 1.14: 0 */
 	__u8 name[24];
 };
 
 /*
- * The cycle of waits over cards and processes that a queue cannot leave, or somebody who waits for a
+ * The cycle of waits over cards, processes and machines that a queue cannot leave, or somebody who waits for a
  * semaphore without a queue. The rings of all queues are read now: each wait on the way can be ended only by
  * what stands in the packets of others who wait likewise. That is no error yet: a process can still signal.
+ * Drivers of other machines are asked if they matter, for 250 ms at most; no answer: no cycle.
  * What has been signalled may be under way: believe it when it is told twice with one stamp. Since 1.6.
  * -ENOENT: no such queue or VM; -EFAULT: no semaphore is mapped there.
  */
@@ -391,7 +394,7 @@ struct drm_orr_query_cycle {
 	__u32 queue; /* in: of this file, or 0 */
 	__u32 vm; /* in: of this file, with a semaphore; else 0 */
 	__u32 count; /* in: room; out: edges from the caller on, 0: there is no cycle */
-	__u32 lead; /* out: of them those before the cycle */
+	__u32 lead; /* out: of them those before the cycle; if a node's alone is in it, it is elsewhere */
 };
 
 /*
