@@ -13,6 +13,7 @@
  */
 #include <linux/completion.h>
 #include <linux/ctype.h>
+#include <linux/delay.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/random.h>
@@ -25,7 +26,6 @@
 #include "orr_far.h"
 #include "orr_foreign.h"
 #include "orr_look.h"
-#include "orr_route.h"
 
 /* How long a process waits for other machines. */
 #define ORR_FAR_PATIENCE (HZ / 4)
@@ -39,6 +39,8 @@
 #define ORR_FAR_HOPS 8u
 /* Waits behind the one of an answer that it tells of: with it no more notes than a card keeps of one sender. */
 #define ORR_FAR_BEYOND 3u
+/* Time for the other driver to take a note, as the card may have no room for the next. */
+#define ORR_FAR_PAUSE_MS 4u
 
 static_assert(sizeof_field(struct orr_note, secret) + sizeof_field(struct orr_note, pad) ==
 	      ORR_QUEUE_NAME_BYTES);
@@ -305,12 +307,13 @@ static void orr_far_ask_all(struct orr_far_search *search)
 	for (i = 0; i < search->asks; i++) {
 		const struct orr_far_ask *ask = &search->ask[i];
 		struct orr_note note = orr_fabric_say(ORR_NOTE_STUCK, ask->lessee.tag);
+		bool open;
 
-		scoped_guard(mutex, &orr_far_lock) {
-			if (search->answer != ORR_FAR_OPEN || ask->answer != ORR_FAR_OPEN)
-				continue;
-			orr_far_name_put(&note, ask->name);
-		}
+		scoped_guard(mutex, &orr_far_lock)
+			open = search->answer == ORR_FAR_OPEN && ask->answer == ORR_FAR_OPEN;
+		if (!open)
+			continue;
+		orr_far_name_put(&note, ask->name);
 		note.object = cpu_to_le64(search->id);
 		note.base = cpu_to_le64(ask->offset);
 		note.size = cpu_to_le64(ask->wanted);
@@ -387,7 +390,8 @@ static const struct orr_far_ask *orr_far_last(const struct orr_far_search *searc
 	u32 i;
 
 	for (i = 0; i < search->asks; i++)
-		if (search->ask[i].wait == search->last && search->ask[i].answer == ORR_FAR_HELD)
+		if (search->ask[i].wait == search->last && search->ask[i].answer == ORR_FAR_HELD &&
+		    search->ask[i].known)
 			return &search->ask[i];
 	return NULL;
 }
@@ -397,9 +401,6 @@ static void orr_far_there(const struct orr_far_ask *ask, struct orr_far_cycle *c
 	for (cycle->count = 0; cycle->count < ask->known; cycle->count++) {
 		struct orr_hop *hop = &cycle->hop[cycle->count];
 
-		/* Back here, of which this driver knows more. */
-		if (cycle->count && orr_node_is_own(ask->there[cycle->count].node))
-			break;
 		*hop = (struct orr_hop){ .node = ask->there[cycle->count].node, .uid = ask->lessee.uid };
 		memcpy(hop->name, ask->there[cycle->count].name, sizeof(hop->name));
 	}
@@ -483,10 +484,12 @@ void orr_far_answered(struct orr_device *odev, u32 at, const struct orr_note *no
 
 	guard(mutex)(&orr_far_lock);
 	list_for_each_entry(search, &orr_far_searches, link) {
-		struct orr_far_ask *ask = &search->ask[number];
+		struct orr_far_ask *ask;
 
-		if (search->id != le64_to_cpu(note->object) || number >= search->asks ||
-		    ask->odev != odev || ask->lessee.at != at || ask->answer != ORR_FAR_OPEN ||
+		if (search->id != le64_to_cpu(note->object) || number >= search->asks)
+			continue;
+		ask = &search->ask[number];
+		if (ask->odev != odev || ask->lessee.at != at || ask->answer != ORR_FAR_OPEN ||
 		    ask->lessee.tag != le32_to_cpu(note->tag))
 			continue;
 		if (note->op == ORR_NOTE_STUCK_HOP) {
@@ -499,6 +502,11 @@ void orr_far_answered(struct orr_device *odev, u32 at, const struct orr_note *no
 		ask->answer = status == ORR_FAR_HELD || status == ORR_FAR_NONE ? status : ORR_FAR_FREE;
 		ask->stamp = le64_to_cpu(note->size);
 		orr_far_name_get(note, ask->there[0].name);
+		if (!note->epoch)
+			ask->known = 0;
+		/* Some of it was lost, so this counts as if nobody had answered: whoever waits looks again. */
+		if (ask->known != le16_to_cpu(note->epoch))
+			ask->answer = ORR_FAR_FREE;
 		orr_far_settle(search);
 		return;
 	}
@@ -554,6 +562,18 @@ static struct orr_note orr_far_back_note(const struct orr_far_search *search, en
 	return note;
 }
 
+/* A process of this machine has begun it. */
+static bool orr_far_is_own(u64 id)
+{
+	const struct orr_far_search *search;
+
+	lockdep_assert_held(&orr_far_lock);
+	list_for_each_entry(search, &orr_far_searches, link)
+		if (search->id == id && !search->from)
+			return true;
+	return false;
+}
+
 /* The answer, and before it, which is behind it in @note, those who come next. Return: how many. */
 static u32 orr_far_notes(const struct orr_far_search *search, struct orr_note *note)
 {
@@ -565,7 +585,8 @@ static u32 orr_far_notes(const struct orr_far_search *search, struct orr_note *n
 				    search->hops > 1 ? search->hop[1].name : NULL);
 	note[0].size = cpu_to_le64(orr_far_stamp(search));
 	note[0].status = cpu_to_le32(search->answer);
-	if (search->answer != ORR_FAR_HELD)
+	/* He who began it knows his own. */
+	if (search->answer != ORR_FAR_HELD || search->hops < 2 || orr_far_is_own(search->id))
 		return 1;
 	for (i = 2; i < search->hops && count < ORR_FAR_BEYOND; i++) {
 		next[count].node = search->import.odev->node;
@@ -578,6 +599,7 @@ static u32 orr_far_notes(const struct orr_far_search *search, struct orr_note *n
 		note[count - i] = orr_far_back_note(search, ORR_NOTE_STUCK_HOP, next[i].name);
 		note[count - i].size = cpu_to_le64(next[i].node);
 	}
+	note[0].epoch = cpu_to_le16(1 + count);
 	return 1 + count;
 }
 
@@ -604,8 +626,11 @@ static void orr_far_tell_work(struct work_struct *work)
 			}
 		}
 		if (odev) {
-			while (notes)
+			while (notes) {
 				orr_foreign_say(odev, at, &note[--notes]);
+				if (notes)
+					msleep(ORR_FAR_PAUSE_MS);
+			}
 			drm_dev_put(&odev->drm);
 		}
 	} while (odev);

@@ -89,11 +89,14 @@ struct orr_note {
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
 	/** @number: of ORR_NOTE_STUCK and its answers which of the search's questions it is; else 0 */
 	__le16 number;
-	/** @epoch: in which the sender believes to be; in a greeting of the last session, 0: none */
+	/**
+	 * @epoch: in which the sender believes to be; in a greeting of the last session, 0: none. Of
+	 * ORR_NOTE_STUCK_BACK how many waits it tells of, with those of ORR_NOTE_STUCK_HOP
+	 */
 	__le16 epoch;
 	/** @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP */
 	__le32 status;
-	/** @pad: 0 */
+	/** @pad: 0; of ORR_NOTE_STUCK and its answers the end of the name */
 	u8 pad[8];
 };
 
