@@ -22,15 +22,24 @@
 #include "orr_work.h"
 
 static_assert(sizeof(struct drm_orr_pc_record) == 48);
-static_assert(sizeof(struct drm_orr_pc_read) == 24);
+static_assert(sizeof(struct drm_orr_pc_read) == 40);
 
 #define ORR_PC_BATCH 64u
 /* Words of the ring that are looked at for them, and of a record that is of interest. */
 #define ORR_PC_LOOK 16384u
 #define ORR_PC_WORDS 6u
 
+static void orr_pc_write(struct orr_device *odev, const struct drm_orr_pc_read *wanted)
+{
+	orr_write64(odev, ORR_R_SINK_STEP_FROM, wanted->from_ps);
+	orr_write64(odev, ORR_R_SINK_STEP_UNTIL, wanted->until_ps);
+	orr_write32(odev, ORR_R_SINK_STEP_CORE, wanted->core);
+	orr_write32(odev, ORR_R_SINK_PC_PERIOD, wanted->period_ns);
+}
+
 static void orr_pc_stop(struct orr_file *file)
 {
+	const struct drm_orr_pc_read none = {};
 	struct orr_device *odev = file->odev;
 	int idx;
 
@@ -41,14 +50,14 @@ static void orr_pc_stop(struct orr_file *file)
 	scoped_guard(mutex, &odev->sink.lock) {
 		odev->sink.pc_sampler = NULL;
 		if (!orr_enter(odev, &idx)) {
-			orr_write32(odev, ORR_R_SINK_PC_PERIOD, 0);
+			orr_pc_write(odev, &none);
 			orr_exit(odev, idx);
 		}
 	}
 	orr_sink_put(odev);
 }
 
-static int orr_pc_start(struct orr_file *file, u32 period_ns)
+static int orr_pc_start(struct orr_file *file, const struct drm_orr_pc_read *wanted)
 {
 	struct orr_device *odev = file->odev;
 	struct orr_pc *pc = &file->pc;
@@ -57,7 +66,9 @@ static int orr_pc_start(struct orr_file *file, u32 period_ns)
 	lockdep_assert_held(&pc->lock);
 	if (!orr_says_pcs(odev))
 		return -EOPNOTSUPP;
-	if (period_ns < ORR_SINK_PC_PERIOD_MIN)
+	if (wanted->period_ns ? wanted->period_ns < ORR_SINK_PC_PERIOD_MIN : !wanted->core)
+		return -EINVAL;
+	if (wanted->core > odev->info.vector_cores || (!wanted->core && (wanted->from_ps || wanted->until_ps)))
 		return -EINVAL;
 	guard(mutex)(&odev->sink.lock);
 	if (odev->sink.pc_sampler && odev->sink.pc_sampler != file)
@@ -72,7 +83,7 @@ static int orr_pc_start(struct orr_file *file, u32 period_ns)
 			pc->next = orr_sink_head(&odev->sink);
 		pc->wanted = true;
 		odev->sink.pc_sampler = file;
-		orr_write32(odev, ORR_R_SINK_PC_PERIOD, period_ns);
+		orr_pc_write(odev, wanted);
 	}
 	orr_exit(odev, idx);
 	return ret;
@@ -102,7 +113,8 @@ static bool orr_pc_make(struct orr_file *file, u64 position, const u64 *words,
 	*record = (struct drm_orr_pc_record){ .time_ps = words[0] };
 	switch (ORR_TRACE_TYPE(header)) {
 	case ORR_SINK_PC:
-		record->kind = ORR_PC_AT;
+	case ORR_SINK_STEP:
+		record->kind = ORR_TRACE_TYPE(header) == ORR_SINK_PC ? ORR_PC_AT : ORR_PC_STEP;
 		record->port = ORR_TRACE_A(header);
 		record->core = ORR_TRACE_B(header) & 0xffff;
 		record->cause = ORR_TRACE_B(header) >> 16;
@@ -184,21 +196,20 @@ int orr_pc_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_f
 	struct drm_orr_pc_record __user *to = u64_to_user_ptr(args->records);
 	u32 room = args->count, out = 0;
 	int ret;
+	const bool asks = args->period_ns || args->core || args->from_ps || args->until_ps;
 
-	if (args->pad)
-		return -EINVAL;
 	if (args->flags) {
 		if (args->count || args->records)
 			return -EINVAL;
 		guard(mutex)(&file->pc.lock);
 		if (args->flags == ORR_WORK_START)
-			return orr_pc_start(file, args->period_ns);
-		if (args->flags != ORR_WORK_STOP || args->period_ns)
+			return orr_pc_start(file, args);
+		if (args->flags != ORR_WORK_STOP || asks)
 			return -EINVAL;
 		orr_pc_stop(file);
 		return 0;
 	}
-	if (args->period_ns)
+	if (asks)
 		return -EINVAL;
 	args->count = 0;
 

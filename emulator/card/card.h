@@ -203,6 +203,7 @@ class Card final : private SocEffects {
     void sample();
     void watch_for_sample();
     void set_pc_period(std::uint32_t period_ns);
+    void trace_core(std::uint32_t core, ModelTime from, ModelTime until);
     void follow_sink();  // it is on or off now
     bool poll_links();
     void publish_reach(unsigned port);
@@ -277,6 +278,8 @@ class Card final : private SocEffects {
     TraceSink sink_{host_};
     ModelTime sample_period_ = 0;  // 0: none
     ModelTime pc_period_ = 0;      // likewise
+    std::uint32_t step_core_ = 0;  // one more; 0: none
+    ModelTime step_from_ = 0, step_until_ = 0;
     std::unique_ptr<ControlCore> core_;
     std::unique_ptr<sync::Lockstep> lockstep_;
     Event horizon_ = Event::stop();                         // keeps the core from running past it

@@ -118,6 +118,9 @@ void Card::carry_out(const Command& command) {
         case Command::Kind::kSamplePc:
             set_pc_period(command.number);
             break;
+        case Command::Kind::kTraceCore:
+            trace_core(command.number, command.a, command.b);
+            break;
         case Command::Kind::kBusMaster:
             quiesce();
             host_.set_enabled(command.number != 0);
@@ -250,6 +253,7 @@ void Card::reset() {
     sink_.ask(0);
     set_sample(0, 0, 0);
     set_pc_period(0);
+    trace_core(0, 0, 0);
     core_->set_trace_sink(nullptr);
     file_.sinks_done.store(0, std::memory_order_relaxed);
     file_.sink_fault.store(ORR_FAULT_NONE, std::memory_order_relaxed);
@@ -463,8 +467,17 @@ void Card::set_pc_period(std::uint32_t period_ns) {
     follow_sink();
 }
 
+void Card::trace_core(std::uint32_t core, ModelTime from, ModelTime until) {
+    step_core_ = core;
+    step_from_ = from;
+    step_until_ = until;
+    follow_sink();
+}
+
 void Card::follow_sink() {
     vector_unit_->sample(sink_.on() ? pc_period_ : 0);
+    // 0 is the number of no core here.
+    vector_unit_->trace(sink_.on() ? step_core_ - 1 : VectorUnit::kNoCore, step_from_, step_until_);
 }
 
 void Card::set_sink(const Command& command) {

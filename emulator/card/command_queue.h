@@ -33,6 +33,7 @@ struct Command {
         kSinkAsk,     // number: ORR_SINK_ASK_*
         kSample,      // number: period in ns, a, b: set
         kSamplePc,    // number: period in ns
+        kTraceCore,   // number: 1 + core or 0, a, b: from, until
         kBusMaster,   // number: 0 or 1
         kAtomics,     // number: 0 or 1
         kMap,         // range, error

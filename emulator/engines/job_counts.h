@@ -17,13 +17,14 @@ struct JobCounts {
     std::uint64_t operator[](orr_job_counter counter) const { return value[counter]; }
 };
 
-// Where a core was at `count` moments, a period apart.
+// Where a core was at `count` moments, a period apart, or for so many cycles.
 struct PcSample {
     std::uint64_t first_ps = 0;
     std::uint32_t port = 0, core = 0, asid = 0, count = 0;
     std::uint64_t job_start_ps = 0;  // as its completion has it
     std::uint64_t pc = 0, group = 0;
     std::uint32_t cause = ORR_PC_ISSUE;
+    bool of_cycles = false;
 };
 
 // Card thread only.
@@ -34,7 +35,7 @@ class JobLog {
     virtual bool wants_jobs() const = 0;
     // It was counted, and its completion is about to be handed in.
     virtual void job_ended(const Completion& completion, const JobCounts& counts) = 0;
-    // Of VectorUnit::sample(): of a core in the order of time.
+    // Of VectorUnit::sample() and trace(): of a core in the order of time.
     virtual void was_at(const PcSample& sample) { (void)sample; }
 };
 

@@ -1,5 +1,6 @@
-// Where a core is at each multiple of a period of model time (ORR_R_SINK_PC_PERIOD): it is at an instruction
-// for as many of its quantum's cycles as that takes, waits included.
+// Where a core is at each multiple of a period of model time (ORR_R_SINK_PC_PERIOD), or at each cycle
+// (ORR_R_SINK_STEP_CORE): it is at an instruction for as many of its quantum's cycles as that takes, waits
+// included.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace orrery::emu {
 
 class PcSampler {
   public:
-    // `count` moments one after the other, the first so long after the quantum's beginning.
+    // `count` moments one after the other, the first so long after the quantum's beginning; or cycles.
     struct Stay {
         ModelTime first = 0;
         std::uint64_t count = 0, pc = 0;
@@ -27,6 +28,9 @@ class PcSampler {
 
     // A quantum begins; the first moment is so long after that.
     void begin(ModelTime first, ModelTime period, std::uint64_t hz);
+    // The same of each cycle from there until before `last`. Each instruction then has stays of its own.
+    void begin_cycles(ModelTime first, ModelTime last, std::uint64_t hz);
+    bool of_cycles() const { return period_ == 0; }
     // The cycle of the quantum in which the next moment falls.
     std::uint64_t due() const { return due_; }
     // The core was there from cycle `due()` or one before it up to `to`.
@@ -40,7 +44,7 @@ class PcSampler {
   private:
     std::uint64_t cycle_of(ModelTime time) const;
 
-    ModelTime next_ = 0, period_ = 1;
+    ModelTime next_ = 0, period_ = 1, last_ = 0;  // period 0: each cycle, until before last_
     std::uint64_t hz_ = 1, due_ = 0;
     std::uint64_t vram_ = 0, host_ = 0;
     std::vector<Stay> stays_;

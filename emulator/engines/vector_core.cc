@@ -334,6 +334,11 @@ void VectorCore::sample(ModelTime first, ModelTime period) {
     sampler_->begin(first, period, hz_);
 }
 
+void VectorCore::sample_cycles(ModelTime first, ModelTime last) {
+    if (sampler_ == nullptr) sampler_ = std::make_unique<PcSampler>();
+    sampler_->begin_cycles(first, last, hz_);
+}
+
 // In place of hart_.run(): no further than the next moment at which somebody wants to know where the core is.
 StopReason VectorCore::run_sampled(const Quantum& quantum) {
     const std::uint64_t at = quantum.cycles, due = std::max(sampler_->due(), at), pc = hart_.pc();

@@ -65,6 +65,8 @@ class VectorCore final : private Bus {
     // period, the first so long after its beginning; period 0: no more. Nothing else depends on it. Not of a
     // core that computes ahead.
     void sample(ModelTime first, ModelTime period);
+    // Or at each cycle from there until before `last`.
+    void sample_cycles(ModelTime first, ModelTime last);
     const PcSampler* samples() const { return sampler_.get(); }
     // A debugger had it do steps whose time has still to be charged.
     bool is_ahead() const { return ahead_.cycles != 0; }

@@ -23,8 +23,20 @@ std::uint64_t moments(ModelTime first, ModelTime end, ModelTime period) {
 
 void VectorUnit::Impl::sample(ModelTime period) {
     if (period == sample_period) return;
-    settle();
     sample_period = period;
+    forget_samples();
+}
+
+void VectorUnit::Impl::trace(std::uint32_t core, ModelTime from, ModelTime until) {
+    if (core == kNoCore && traced == kNoCore) return;
+    traced = core < config.cores ? core : kNoCore;
+    traced_from = from;
+    traced_until = until;
+    forget_samples();
+}
+
+void VectorUnit::Impl::forget_samples() {
+    settle();
     sampled_since = context.events.now();
     for (Core& core : cores) {
         core.sampled = false;
@@ -33,8 +45,17 @@ void VectorUnit::Impl::sample(ModelTime period) {
 }
 
 void VectorUnit::Impl::begin_samples(Core& core, ModelTime now) {
-    core.sampled = context.jobs != nullptr && !debugger->attached();
-    if (core.sampled) core.core.sample(next_moment(now, sample_period) - now, sample_period);
+    if (context.jobs == nullptr || debugger->attached()) return;
+    if (core.number == traced) {
+        core.sampled = now < traced_until;
+        if (core.sampled)
+            core.core.sample_cycles(std::max(now, traced_from) - now, traced_until - now);
+        else
+            core.core.sample(0, 0);
+    } else if (sample_period != 0) {
+        core.sampled = true;
+        core.core.sample(next_moment(now, sample_period) - now, sample_period);
+    }
 }
 
 void VectorUnit::Impl::tell_sample(const Core& core, ModelTime first, std::uint64_t count, std::uint64_t pc,
@@ -49,7 +70,22 @@ void VectorUnit::Impl::tell_sample(const Core& core, ModelTime first, std::uint6
                           .job_start_ps = core.port->start_ps(),
                           .pc = pc,
                           .group = core.core.group(),
-                          .cause = cause});
+                          .cause = cause,
+                          .of_cycles = core.number == traced});
+}
+
+// A wait that is none of a quantum's cycles.
+void VectorUnit::Impl::tell_wait(const Core& core, ModelTime from, ModelTime end, std::uint64_t pc,
+                                 std::uint32_t cause) {
+    if (core.number != traced) {
+        const ModelTime first = next_moment(from, sample_period);
+        return tell_sample(core, first, moments(first, end, sample_period), pc, cause);
+    }
+    from = std::max(from, traced_from);
+    if (from >= end || from >= traced_until) return;
+    __extension__ using Wide = unsigned __int128;
+    const Wide cycles = (Wide{end - from} * config.hz + kPsPerSecond - 1) / kPsPerSecond;
+    tell_sample(core, from, static_cast<std::uint64_t>(cycles), pc, cause);
 }
 
 void VectorUnit::Impl::tell_samples(const Core& core, const Core::Busy& busy, ModelTime now) {
@@ -58,8 +94,9 @@ void VectorUnit::Impl::tell_samples(const Core& core, const Core::Busy& busy, Mo
     for (const PcSampler::Stay& stay : samples->stays()) {
         const ModelTime first = busy.since + stay.first;
         // One that was cut off was not there any more.
-        tell_sample(core, first, std::min(stay.count, moments(first, now, sample_period)), stay.pc,
-                    stay.cause);
+        const std::uint64_t most =
+            samples->of_cycles() ? (first < now ? stay.count : 0) : moments(first, now, sample_period);
+        tell_sample(core, first, std::min(stay.count, most), stay.pc, stay.cause);
     }
     if (now <= busy.computed) return;
     // Each instruction has of the wait what it has of what was asked for, by the time that its bytes take of
@@ -78,18 +115,16 @@ void VectorUnit::Impl::tell_samples(const Core& core, const Core::Busy& busy, Mo
         done += weight(asked);
         const ModelTime end =
             all == 0 ? now : busy.computed + static_cast<ModelTime>(Wide{now - busy.computed} * done / all);
-        const ModelTime first = next_moment(from, sample_period);
-        tell_sample(core, first, moments(first, end, sample_period), asked.pc, ORR_PC_BANDWIDTH);
+        tell_wait(core, from, end, asked.pc, ORR_PC_BANDWIDTH);
         from = end;
     }
     // Answers to what a quantum before asked for.
-    const ModelTime first = next_moment(from, sample_period);
-    tell_sample(core, first, moments(first, now, sample_period), core.core.pc(), ORR_PC_BANDWIDTH);
+    tell_wait(core, from, now, core.core.pc(), ORR_PC_BANDWIDTH);
 }
 
 void VectorUnit::Impl::tell_link_samples(const Core& core, ModelTime since, ModelTime now) {
-    const ModelTime first = next_moment(std::max(since, sampled_since), sample_period);
-    tell_sample(core, first, moments(first, now, sample_period), core.core.pc(), ORR_PC_LINK);
+    if (core.number == traced || sample_period != 0)
+        tell_wait(core, std::max(since, sampled_since), now, core.core.pc(), ORR_PC_LINK);
 }
 
 }  // namespace orrery::emu

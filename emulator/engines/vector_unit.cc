@@ -275,7 +275,7 @@ void VectorUnit::Impl::on_core(Core& core, ModelTime now) {
     const bool saves = port.saves() && !core.open && (ahead == nullptr || ahead->idle(core.number));
     if (saves && !core.core.is_ahead()) return save(core, now);
     if (!core.open && ahead != nullptr && play_ahead(core, now)) return;
-    if (sample_period != 0 && !core.open) begin_samples(core, now);
+    if (samples() && !core.open) begin_samples(core, now);
     // A group that is saved takes the time of its single steps, and does no more.
     Quantum did{.began = context.events.to_system(now), .budget = saves ? 1 : config.quantum - core.cut};
     if (core.open) did = *std::exchange(core.open, std::nullopt);
@@ -344,7 +344,7 @@ void VectorUnit::Impl::count_busy(Core& core, ModelTime now) {
 
 void VectorUnit::Impl::count_asked(Core& core, ModelTime now) {
     if (core.asked == kNever) return;
-    if (sample_period != 0) tell_link_samples(core, core.asked, now);
+    if (samples()) tell_link_samples(core, core.asked, now);
     const ModelTime waited = now - std::exchange(core.asked, kNever);
     context.counters.add(ORR_CTR_VECTOR_BUSY_PS, waited);
     context.counters.add(ORR_CTR_VECTOR_LINK_PS, waited);
@@ -386,7 +386,7 @@ bool VectorUnit::Impl::play_ahead(Core& core, ModelTime now) {
 bool VectorUnit::Impl::may_start_ahead(const Core& core) const {
     // One group alone has nobody to be ahead of.
     if (free.size() + 1 >= config.cores || debugger->attached() || core.core.is_ahead()) return false;
-    if (sample_period != 0) return false;
+    if (samples()) return false;
     if (core.peers.has_stored()) return false;
     return std::ranges::none_of(ports, [](const Port& port) { return port.runs_in_order(); });
 }
@@ -638,6 +638,10 @@ ModelTime VectorUnit::waits_now() const {
 
 void VectorUnit::sample(ModelTime period) {
     impl_->sample(period);
+}
+
+void VectorUnit::trace(std::uint32_t core, ModelTime from, ModelTime until) {
+    impl_->trace(core, from, until);
 }
 
 void VectorUnit::join() {

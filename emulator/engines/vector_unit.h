@@ -70,6 +70,9 @@ class VectorUnit {
     // From now on the job log is told where cores are at each multiple of this period; 0: no more. Model and
     // results are the same; nothing is computed ahead meanwhile. What a quantum began before has none.
     void sample(ModelTime period);
+    // And of each cycle of this core from then until before `until`, instead; a number of no core: of none.
+    static constexpr std::uint32_t kNoCore = ~std::uint32_t{0};
+    void trace(std::uint32_t core, ModelTime from, ModelTime until);
     // What groups have done stands in memory: before anything but their own events looks at it.
     void join();
 

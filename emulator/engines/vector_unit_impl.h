@@ -107,6 +107,8 @@ class VectorUnit::Impl {
         if (ahead != nullptr) ahead->settle();
     }
     void sample(ModelTime period);
+    void trace(std::uint32_t core, ModelTime from, ModelTime until);
+    bool samples() const { return sample_period != 0 || traced != kNoCore; }
     // The launch on this port has to be computed in the order of model time; the next ones of its kernel will
     // be for a while.
     void go_in_order(Core& core, InOrder cause);
@@ -143,8 +145,10 @@ class VectorUnit::Impl {
     const VectorConfig config;
     EngineContext& context;
     ModelTime sample_period = 0, sampled_since = 0;  // 0: none
-    CodeStore code;                                  // of all cores, if they run on one thread
-    std::deque<Core> cores;                          // events do not move
+    std::uint32_t traced = kNoCore;                  // each cycle of this core
+    ModelTime traced_from = 0, traced_until = 0;
+    CodeStore code;          // of all cores, if they run on one thread
+    std::deque<Core> cores;  // events do not move
     CoreSet free;
     bool memory_given_up = false;  // and told
     CheckRoom check_room;          // before all checks: they give theirs back
@@ -203,6 +207,8 @@ class VectorUnit::Impl {
     void count_busy(Core& core, ModelTime now);
     void count_asked(Core& core, ModelTime now);
     void begin_samples(Core& core, ModelTime now);
+    void forget_samples();
+    void tell_wait(const Core& core, ModelTime from, ModelTime end, std::uint64_t pc, std::uint32_t cause);
     // It was busy since then until now; it has waited for other cards.
     void tell_samples(const Core& core, const Core::Busy& busy, ModelTime now);
     void tell_link_samples(const Core& core, ModelTime since, ModelTime now);

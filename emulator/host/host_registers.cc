@@ -185,6 +185,11 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
         case ORR_R_SINK_SET_HIGH:
         case ORR_R_SINK_SET_HIGH + 4:
         case ORR_R_SINK_PC_PERIOD:
+        case ORR_R_SINK_STEP_CORE:
+        case ORR_R_SINK_STEP_FROM:
+        case ORR_R_SINK_STEP_FROM + 4:
+        case ORR_R_SINK_STEP_UNTIL:
+        case ORR_R_SINK_STEP_UNTIL + 4:
         case ORR_R_NOTE_OUT:
             return "only the host's own writes change it";
         case ORR_R_STATE:
@@ -299,6 +304,12 @@ bool HostRegisters::read_wide(std::uint64_t offset, std::uint64_t& value) const 
         case ORR_R_SINK_SET:
             value = sink_.set;
             return true;
+        case ORR_R_SINK_STEP_FROM:
+            value = sink_.step_from;
+            return true;
+        case ORR_R_SINK_STEP_UNTIL:
+            value = sink_.step_until;
+            return true;
         case ORR_R_SINK_SET_HIGH:
             value = sink_.set_high;
             return true;
@@ -370,6 +381,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
             return true;
         case ORR_R_SINK_PC_PERIOD:
             value = sink_.pc_period;
+            return true;
+        case ORR_R_SINK_STEP_CORE:
+            value = sink_.step_core;
             return true;
         case ORR_R_SINK_DONE:
             value = file.sinks_done.load(std::memory_order_acquire);
@@ -630,6 +644,10 @@ std::uint64_t* HostRegisters::wide_storage(std::uint64_t offset) {
             return &sink_.set;
         case ORR_R_SINK_SET_HIGH:
             return &sink_.set_high;
+        case ORR_R_SINK_STEP_FROM:
+            return &sink_.step_from;
+        case ORR_R_SINK_STEP_UNTIL:
+            return &sink_.step_until;
         default:
             return nullptr;
     }
@@ -706,6 +724,13 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
         case ORR_R_SINK_PC_PERIOD:
             sink_.pc_period = value == 0 ? 0 : std::max(value, ORR_SINK_PC_PERIOD_MIN);
             card_.post({.kind = Command::Kind::kSamplePc, .number = sink_.pc_period});
+            return true;
+        case ORR_R_SINK_STEP_CORE:
+            sink_.step_core = value;
+            card_.post({.kind = Command::Kind::kTraceCore,
+                        .number = sink_.step_core,
+                        .a = sink_.step_from,
+                        .b = sink_.step_until});
             return true;
         case ORR_R_NOTE_TAKE:
             if (value != 1) return false;

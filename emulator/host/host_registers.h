@@ -78,6 +78,8 @@ class HostRegisters {
         std::uint64_t base = 0, types = 0;
         std::uint32_t ask = 0, period = 0, pc_period = 0;
         std::uint64_t set = 0, set_high = 0;
+        std::uint32_t step_core = 0;
+        std::uint64_t step_from = 0, step_until = 0;
     };
     Sink sink_;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};

@@ -53,7 +53,8 @@ void TraceSink::job_ended(const Completion& completion, const JobCounts& counts)
 void TraceSink::was_at(const PcSample& sample) {
     if (!on()) return;
     put(std::array<std::uint64_t, 6>{sample.first_ps,
-                                     ORR_SINK_PC | 4u << 8 | std::uint64_t{sample.port & 0xffff} << 16 |
+                                     (sample.of_cycles ? ORR_SINK_STEP : ORR_SINK_PC) | 4u << 8 |
+                                         std::uint64_t{sample.port & 0xffff} << 16 |
                                          (std::uint64_t{sample.core} | std::uint64_t{sample.cause} << 16)
                                              << 32,
                                      sample.job_start_ps, sample.pc, sample.group,

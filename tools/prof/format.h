@@ -49,6 +49,7 @@ enum class Type : std::uint16_t {
     kSample = 10,
     kPcSample = 11,
     kSamplesLost = 12,
+    kInstruction = 13,  // since 1.2
     kCard = 16,
     kSku = 17,
     kLink = 18,
@@ -232,6 +233,8 @@ struct PcSampleRecord {
     std::uint64_t period_ps;  // from one to the next (1.2)
 };
 static_assert(sizeof(PcSampleRecord) == 80);
+// An instruction of a vector core that is traced, or its wait for memory: the same struct, where `more` is
+// cycles behind the first and period_ps 0.
 enum class PcStall : std::uint32_t {
     kComputing = 0,
     kLatency = 1,    // waits for answers to scalar loads and atomics
@@ -326,5 +329,7 @@ inline constexpr const char* kLimitVariable = "ORRERY_PROF_LIMIT";
 inline constexpr const char* kCountersVariable = "ORRERY_PROF_COUNTERS";
 inline constexpr const char* kSamplesVariable = "ORRERY_PROF_SAMPLES";  // a period in nanoseconds
 inline constexpr const char* kPcVariable = "ORRERY_PROF_PC";            // likewise
+// DEVICE:CORE:FROM:UNTIL, in nanoseconds of model time from when the program first uses the device.
+inline constexpr const char* kTraceVariable = "ORRERY_PROF_TRACE_CORE";
 
 }  // namespace orrery::prof

@@ -34,8 +34,9 @@ using namespace orrery::prof;
 constexpr const char* kHelp =
     "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
     "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]\n"
-    "                          -- COMMAND [ARGUMENT...]\n"
+    "                          [--trace-core DEVICE:CORE[:FROM-UNTIL]] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE\n"
+    "       orrery-prof instructions FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof explain FILE [--json]\n"
     "       orrery-prof compare A B | -a FILE... -b FILE... [--top N] [--json]\n"
@@ -58,6 +59,9 @@ constexpr const char* kHelp =
     "  --json       for programs\n"
     "  --samples US the counters of each card that is used, each so many microseconds of its model time\n"
     "  --pc US      where each vector core is in its kernel, so often (0.1 us or more) in model time\n"
+    "  --trace-core each instruction of that vector core; FROM and UNTIL are microseconds of model time "
+    "from\n"
+    "               where the program first uses the card (0-40)\n"
     "  --sqlite     a database; docs/profile-format.md has its tables\n"
     "  --csv        the same tables as files\n"
     "  --source FOLDER  where sources of kernels lie: the page has those that samples of cores name\n"
@@ -85,6 +89,22 @@ std::uint64_t nanoseconds(std::string_view text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), us);
     if (error != std::errc() || end != text.data() + text.size() || !(us > 0 && us <= 1e6)) return 0;
     return static_cast<std::uint64_t>(us * 1000 + 0.5);
+}
+
+// DEVICE:CORE[:FROM-UNTIL] as kTraceVariable has it; empty: it is none.
+std::string trace_of(const std::string& text) {
+    unsigned device = 0, core = 0;
+    double from = 0, until = 40;
+    int end = 0;
+    if (std::sscanf(text.c_str(), "%9u:%9u%n", &device, &core, &end) != 2) return "";
+    if (text[static_cast<std::size_t>(end)] != '\0') {
+        int rest = 0;
+        if (std::sscanf(text.c_str() + end, ":%lf-%lf%n", &from, &until, &rest) != 2 ||
+            text[static_cast<std::size_t>(end + rest)] != '\0')
+            return "";
+    }
+    if (!(from >= 0 && from < until && until <= 1e9)) return "";
+    return fmt::format("{}:{}:{:.0f}:{:.0f}", device, core, from * 1000, until * 1000);
 }
 
 // From 1 to `most`, in decimal; 0: it is no such number.
@@ -139,6 +159,11 @@ int run_record(const Words& words) {
             recording.pc_ns = nanoseconds(words[++i]);
             if (recording.pc_ns < 100)
                 return mistake(fmt::format("--pc {}: give 0.1 to 1000000 us", words[i]));
+        } else if (words[i] == "--trace-core" && more) {
+            recording.trace = trace_of(words[++i]);
+            if (recording.trace.empty())
+                return mistake(
+                    fmt::format("--trace-core {}: give DEVICE:CORE or DEVICE:CORE:FROM-UNTIL", words[i]));
         } else {
             return mistake(fmt::format("record does not know {}", words[i]));
         }
@@ -169,11 +194,11 @@ int run_record(const Words& words) {
     return recorded->status;
 }
 
-int run_stat(const Words& words) {
-    if (words.size() != 1) return mistake("stat wants a profile");
+int run_listing(const Words& words, std::string_view command, std::string (*listing)(const Model&)) {
+    if (words.size() != 1) return mistake(fmt::format("{} wants a profile", command));
     const auto model = read_model(words[0]);
     if (!model) return problem(model.error().text);
-    fmt::print("{}", stat_text(*model));
+    fmt::print("{}", listing(*model));
     return std::fflush(stdout) == 0 ? 0 : 1;
 }
 
@@ -360,7 +385,8 @@ int main(int argc, char** argv) {
     const Words rest(words.begin() + 1, words.end());
     if (words[0] == "top") return run_top(rest);
     if (words[0] == "record") return run_record(rest);
-    if (words[0] == "stat") return run_stat(rest);
+    if (words[0] == "stat") return run_listing(rest, words[0], stat_text);
+    if (words[0] == "instructions") return run_listing(rest, words[0], instructions_text);
     if (words[0] == "report") return run_report(rest);
     if (words[0] == "explain") return run_explain(rest);
     if (words[0] == "compare") return run_compare(rest);

@@ -63,7 +63,8 @@ class Records {
         if (type == Type::kWorkCounters) return add_counters(record);
         if (type == Type::kSampleSet) return add_sample_set(record);
         if (type == Type::kSample) return add_sample(record);
-        if (type == Type::kPcSample) return add_pc_sample(record);
+        if (type == Type::kPcSample) return add_pc_sample(record, process_.pc_samples);
+        if (type == Type::kInstruction) return add_pc_sample(record, process_.instructions);
         if (type == Type::kSamplesLost) return add_samples_lost(record);
         if (type == Type::kCard) return add_card(record);
         if (type == Type::kSku) return add_plain(record, process_.sku, "a number of a SKU");
@@ -125,12 +126,12 @@ class Records {
         process_.samples.push_back({set->second, head.time_ps, process_.sample_values.size()});
         return take_all(bytes, head.count, process_.sample_values);
     }
-    Result<void> add_pc_sample(std::string_view bytes) {
+    Result<void> add_pc_sample(std::string_view bytes, std::vector<PcSampleRecord>& to) {
         PcSampleRecord sample{};
         if (!take(bytes, sample)) return wrong("has samples that are too short");
         if (!knows(sample.head.text) || !knows(sample.function) || !knows(sample.source))
             return wrong("names a text that is not there");
-        process_.pc_samples.push_back(sample);
+        to.push_back(sample);
         return {};
     }
     Result<void> add_samples_lost(std::string_view bytes) {

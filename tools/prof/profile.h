@@ -50,6 +50,7 @@ struct Process {
     std::vector<Sample> samples;
     std::vector<std::uint64_t> sample_values;
     std::vector<PcSampleRecord> pc_samples;
+    std::vector<PcSampleRecord> instructions;  // of traced cores
     std::vector<CardRecord> cards;
     std::vector<SkuRecord> sku;
     std::vector<LinkRecord> links;

@@ -143,6 +143,10 @@ void prepend_variable(const char* name, const std::string& value) {
     };
     set_period(kSamplesVariable, recording.sample_ns);
     set_period(kPcVariable, recording.pc_ns);
+    if (recording.trace.empty())
+        ::unsetenv(kTraceVariable);
+    else
+        ::setenv(kTraceVariable, recording.trace.c_str(), 1);
     std::vector<char*> words;
     for (const std::string& word : recording.command)
         words.push_back(const_cast<char*>(word.c_str()));

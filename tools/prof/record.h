@@ -15,6 +15,7 @@ struct Recording {
     std::uint64_t limit = std::uint64_t{256} << 20;  // of a process's part, in bytes
     bool counters = false;                           // of each kernel and copy
     std::uint64_t sample_ns = 0;                     // period of samples of cards' counters; 0: none
+    std::string trace;                               // as kTraceVariable has it; empty: none
     std::uint64_t pc_ns = 0;                         // period of samples of vector cores; 0: none
     std::vector<std::string> command;
 };

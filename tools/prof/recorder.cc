@@ -40,6 +40,9 @@ class Recorder {
         sample_ns_ = period == nullptr ? 0 : std::strtoull(period, nullptr, 10);
         const char* const pc_period = std::getenv(kPcVariable);
         pc_ns_ = pc_period == nullptr ? 0 : std::strtoull(pc_period, nullptr, 10);
+        if (const char* const trace = std::getenv(kTraceVariable); trace != nullptr)
+            traces_ = std::sscanf(trace, "%d:%u:%llu:%llu", &trace_.device, &trace_.core, &trace_.from_ns,
+                                  &trace_.until_ns) == 4;
         const std::lock_guard lock(mutex_);
         return part_.open(folder_, limit_);
     }
@@ -56,7 +59,7 @@ class Recorder {
         } else if (record.kind == orrProfLeave) {
             add_call(record);
             add_what_it_did(record);
-            if ((sample_ns_ != 0 || pc_ns_ != 0) && begins_with_a_card(record.name)) sample_card();
+            if ((sample_ns_ != 0 || pc_ns_ != 0 || traces_) && begins_with_a_card(record.name)) sample_card();
             read_clock(record.host_ns);
         } else if (record.kind == orrProfSampled) {
             add_sample(*static_cast<const orrProfSample*>(record.params));
@@ -400,8 +403,13 @@ class Recorder {
                 [&] { return orrProfStartSamples(device, sample_ns_, nullptr, 0); });
         }
         if (pc_ns_ != 0) {
-            ask(pc_tries_, device, "'s vector cores",
-                [&] { return orrProfStartPcSampling(device, pc_ns_); });
+            ask(pc_tries_, device, "'s vector cores", [&] { return orrProfStartPcSampling(device, pc_ns_); });
+        }
+        if (traces_ && trace_.device == device) {
+            ask(trace_tries_, device, "'s instructions", [&] {
+                return orrProfStartInstructionTrace(device, trace_.core, trace_.from_ns * 1000,
+                                                    trace_.until_ns * 1000);
+            });
         }
     }
     // Another process has them, maybe: it may go.
@@ -439,7 +447,7 @@ class Recorder {
         sample.stall = told.stall;
         sample.more = static_cast<std::uint32_t>(told.count - 1);
         sample.period_ps = told.period_ns * 1'000;
-        add(Type::kPcSample, sample);
+        add(told.period_ns == 0 ? Type::kInstruction : Type::kPcSample, sample);
     }
     void add_lost(std::uint32_t device, Type type, std::uint64_t count) {
         SamplesLostRecord lost{};
@@ -538,11 +546,18 @@ class Recorder {
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
     };
     std::string folder_;
+    struct Trace {
+        int device = 0;
+        unsigned core = 0;
+        unsigned long long from_ns = 0, until_ns = 0;
+    };
+    Trace trace_;
+    bool traces_ = false;
     std::uint64_t limit_ = 0, sample_ns_ = 0, pc_ns_ = 0;
     using SampleSet = std::pair<std::uint64_t, std::vector<orrCounter_t>>;  // period and counters
     static constexpr int kSampleTries = 8;
-    std::map<int, int> sample_tries_, pc_tries_;  // how often samples of a card were asked for
-    std::map<int, SampleSet> sample_sets_;        // that the part says theirs are of
+    std::map<int, int> sample_tries_, pc_tries_, trace_tries_;  // how often those of a card were asked for
+    std::map<int, SampleSet> sample_sets_;                      // that the part says theirs are of
     bool reopen_ = false;
     std::mutex mutex_;
     Part part_;
@@ -576,7 +591,8 @@ orrError_t start() {
     options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork;
     if (std::getenv(kCountersVariable) != nullptr) options.want |= orrProfWantCounters;
     if (std::getenv(kSamplesVariable) != nullptr) options.want |= orrProfWantSamples;
-    if (std::getenv(kPcVariable) != nullptr) options.want |= orrProfWantPcs;
+    if (std::getenv(kPcVariable) != nullptr || std::getenv(kTraceVariable) != nullptr)
+        options.want |= orrProfWantPcs;
     orrProfSubscription_t subscription = nullptr;
     return orrProfSubscribe(
         &subscription, [](void*, const orrProfRecord* record) { recorder().told(*record); }, nullptr,

@@ -18,6 +18,8 @@ std::string stat_text(const Model& model);
 std::string report_text(const Model& model, std::size_t top);
 // The same for programs; docs/profiling.md has the keys. `top` is how many gaps there are.
 std::string report_json(const Model& model, std::size_t top);
+// Each instruction of cores that were traced, a line each.
+std::string instructions_text(const Model& model);
 // For chrome://tracing and others: an object with traceEvents, times in microseconds from the profile's
 // begin.
 std::string chrome_json(const Model& model);

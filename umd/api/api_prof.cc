@@ -92,6 +92,16 @@ orrError_t orrProfStartPcSampling(int device, uint64_t period_ns) {
     });
 }
 
+orrError_t orrProfStartInstructionTrace(int device, uint32_t core, uint64_t from_ps, uint64_t until_ps) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+        if (from_ps >= until_ps || until_ps > kMost)
+            return fail(orrErrorInvalidValue, "from {} to {} ps is no time", from_ps, until_ps);
+        ORR_TRY(context, runtime.context(device));
+        return (*context)->pc_log().trace(core, from_ps, until_ps);
+    });
+}
+
 orrError_t orrProfStopPcSampling(int device) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(context, runtime.context(device));

@@ -23,7 +23,7 @@ static_assert(orrProfStallComputing == ORR_PC_ISSUE && orrProfStallLatency == OR
 
 }  // namespace
 
-Status PcLog::start(std::uint32_t period_ns) {
+Status PcLog::want(const std::function<void(PcWanted& wanted)>& change) {
     // What is told goes by the packets that the other one knows.
     if (!prof_has(orrProfWantWork) || !prof_has(orrProfWantPcs))
         return fail(orrErrorInvalidValue,
@@ -31,20 +31,38 @@ Status PcLog::start(std::uint32_t period_ns) {
     if (!context_.work_log().want())
         return fail(orrErrorNotSupported, "the card or its driver does not record its work");
     const std::lock_guard lock(mutex_);
-    ORR_TRY(started, context_.winsys().want_pcs(period_ns));
-    period_ns_ = period_ns;
+    PcWanted wanted = wanted_;
+    change(wanted);
+    ORR_TRY(started, context_.winsys().want_pcs(wanted));
+    wanted_ = wanted;
     return {};
+}
+
+Status PcLog::start(std::uint32_t period_ns) {
+    return want([&](PcWanted& wanted) { wanted.period_ns = period_ns; });
+}
+
+Status PcLog::trace(std::uint32_t core, std::uint64_t from_ps, std::uint64_t until_ps) {
+    if (core >= context_.vector_cores())
+        return fail(orrErrorInvalidValue, "core {} of {}", core, context_.vector_cores());
+    ORR_TRY(card, context_.winsys().query());
+    const std::uint64_t now = card->model_time_ps;
+    return want([&](PcWanted& wanted) {
+        wanted.core = core;
+        wanted.from_ps = now + from_ps;
+        wanted.until_ps = now + until_ps;
+    });
 }
 
 Status PcLog::stop() {
     {
         const std::lock_guard lock(mutex_);
-        if (period_ns_ == 0) return {};
+        if (!wanted_.any()) return {};
     }
     Status drained = context_.work_log().drain();
     const std::lock_guard lock(mutex_);
-    if (std::exchange(period_ns_, 0) == 0) return drained;
-    auto stopped = context_.winsys().want_pcs(0);
+    if (!std::exchange(wanted_, {}).any()) return drained;
+    auto stopped = context_.winsys().want_pcs({});
     return drained ? stopped : drained;
 }
 
@@ -68,30 +86,30 @@ void PcLog::keep(const drm_orr_pc_record& record) {
 Status PcLog::tell_all(const std::function<Stream*(std::uint32_t queue)>& find) {
     const auto wanted = [this] {
         const std::lock_guard lock(mutex_);
-        return period_ns_;
+        return wanted_;
     };
     std::array<drm_orr_pc_record, kBatch> records;
     PcRead read{};
     do {
-        const std::uint64_t period_ns = wanted();
-        if (period_ns == 0) {
+        const PcWanted now = wanted();
+        if (!now.any()) {
             waiting_.clear();
             kept_ = 0;
             return {};
         }
         auto got = context_.winsys().read_pcs(records);
-        if (!got) return wanted() == 0 ? Status{} : std::unexpected(got.error());
+        if (!got) return wanted().any() ? std::unexpected(got.error()) : Status{};
         read = *got;
         for (std::size_t i = 0; i < read.count; ++i) {
             const drm_orr_pc_record& record = records.at(i);
-            if (record.kind == ORR_PC_AT) {
+            if (record.kind != ORR_PC_JOB) {
                 keep(record);
                 continue;
             }
             const auto job = waiting_.find({record.start_ps, record.port});
             if (job == waiting_.end()) continue;
             Stream* const stream = find(record.queue);
-            if (stream != nullptr) tell(record, *stream, period_ns);
+            if (stream != nullptr) tell(record, *stream, now.period_ns);
             if (stream == nullptr) forget(job);
         }
         if (read.lost) ++lost_;
@@ -122,7 +140,7 @@ void PcLog::tell(const drm_orr_pc_record& ended, Stream& stream, std::uint64_t p
         sample.core = each.core;
         sample.time_ps = each.time_ps;
         sample.count = each.count;
-        sample.period_ns = period_ns;
+        sample.period_ns = each.kind == ORR_PC_STEP ? 0 : period_ns;
         sample.lost = std::exchange(lost_, 0);
         sample.stream = work.stream;
         sample.index = work.index;

@@ -19,8 +19,10 @@ class Stream;
 class PcLog {
   public:
     explicit PcLog(Context& context) : context_(context) {}
-    // Instead of what was asked for before.
+    // Instead of what was asked for before; the other stays.
     Status start(std::uint32_t period_ns);
+    // From now on, in so many picoseconds of the card's model time, until so many.
+    Status trace(std::uint32_t core, std::uint64_t from_ps, std::uint64_t until_ps);
     // Tells the last ones. Nothing if there are none.
     Status stop();
     // Before its context goes.
@@ -34,6 +36,7 @@ class PcLog {
     static constexpr std::size_t kMostWaiting = std::size_t{1} << 18;  // then the oldest job's go
     using Job = std::pair<std::uint64_t, std::uint16_t>;               // start_ps, port
 
+    Status want(const std::function<void(PcWanted& wanted)>& change);
     void keep(const drm_orr_pc_record& record);
     void forget(std::map<Job, std::vector<drm_orr_pc_record>>::iterator job);
     void tell(const drm_orr_pc_record& ended, Stream& stream, std::uint64_t period_ns);
@@ -41,7 +44,7 @@ class PcLog {
 
     Context& context_;
     std::mutex mutex_;
-    std::uint64_t period_ns_ = 0;  // 0: none are wanted
+    PcWanted wanted_;
     // Of who tells: of jobs whose end is not known yet.
     std::map<Job, std::vector<drm_orr_pc_record>> waiting_;
     std::size_t kept_ = 0;

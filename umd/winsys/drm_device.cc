@@ -491,16 +491,21 @@ class DrmDevice final : public Device {
                           .lost = (read.flags & ORR_WORK_LOST) != 0};
     }
 
-    Status want_pcs(std::uint32_t period_ns) override {
+    Status want_pcs(const PcWanted& wanted) override {
         drm_orr_pc_read read{};
-        read.flags = period_ns == 0 ? ORR_WORK_STOP : ORR_WORK_START;
-        read.period_ns = period_ns;
+        read.flags = wanted.any() ? ORR_WORK_START : ORR_WORK_STOP;
+        read.period_ns = wanted.period_ns;
+        if (wanted.core) {
+            read.core = *wanted.core + 1;
+            read.from_ps = wanted.from_ps;
+            read.until_ps = wanted.until_ps;
+        }
         switch (const int number = file_->ioctl(DRM_IOCTL_ORR_PC_READ, &read)) {
             case 0:
                 return {};
             case EOPNOTSUPP:
             case ENOTTY:
-                return Device::want_pcs(period_ns);
+                return Device::want_pcs(wanted);
             case EBUSY:
                 return fail(
                     orrErrorSystem,

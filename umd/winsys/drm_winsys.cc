@@ -77,7 +77,7 @@ Result<SampleRead> Device::read_samples(std::span<std::uint64_t> /*words*/) {
     return std::unexpected(Device::want_samples(0, {}).error());
 }
 
-Status Device::want_pcs(std::uint32_t /*period_ns*/) {
+Status Device::want_pcs(const PcWanted& /*wanted*/) {
     return fail(
         orrErrorNotSupported,
         "{} does not say where its vector cores are: that needs a card of hardware 2.12 and the driver "
@@ -86,7 +86,7 @@ Status Device::want_pcs(std::uint32_t /*period_ns*/) {
 }
 
 Result<PcRead> Device::read_pcs(std::span<drm_orr_pc_record> /*records*/) {
-    return std::unexpected(Device::want_pcs(0).error());
+    return std::unexpected(Device::want_pcs({}).error());
 }
 
 Result<drm_orr_query_way> Device::way(std::uint64_t peer_uid) {

@@ -163,6 +163,15 @@ struct WorkRead {
     bool more = false;
 };
 
+// Where vector cores are: at each of a period, 0: not so; and of one core, if there is one, each instruction
+// that begins in that time.
+struct PcWanted {
+    std::uint32_t period_ns = 0;
+    std::optional<std::uint32_t> core{};
+    std::uint64_t from_ps = 0, until_ps = 0;
+    bool any() const { return period_ns != 0 || core; }
+};
+
 // What there was to read (DRM_IOCTL_ORR_PC_READ).
 using PcRead = WorkRead;
 
@@ -233,9 +242,9 @@ class Device {
     virtual Status want_samples(std::uint32_t period_ns, const std::array<std::uint64_t, 2>& set);
     // The next ones, as drm_orr_sample_read has them.
     virtual Result<SampleRead> read_samples(std::span<std::uint64_t> words);
-    // Where vector cores are is wanted at this period; 0: no more. Here: not supported, as with drivers
+    // So much is wanted; not any(): no more. Here: not supported, as with drivers
     // before 1.13.
-    virtual Status want_pcs(std::uint32_t period_ns);
+    virtual Status want_pcs(const PcWanted& wanted);
     virtual Result<PcRead> read_pcs(std::span<drm_orr_pc_record> records);
 };
 

@@ -338,6 +338,37 @@ TEST_F(Sink, SaysWhereCoresAreAtAPeriodOfModelTime) {
     EXPECT_EQ(rig_.read32(ORR_R_SINK_PC_PERIOD), 0u);
 }
 
+TEST_F(Sink, SaysEachInstructionOfACore) {
+    map_kernel(rig_);
+    ASSERT_EQ(set(kSink, 2 << 20, 0), ORR_FAULT_NONE);
+    rig_.write64(ORR_R_SINK_STEP_FROM, 0);
+    rig_.write64(ORR_R_SINK_STEP_UNTIL, ~0ull);
+    rig_.write32(ORR_R_SINK_STEP_CORE, 1 + 1);
+    EXPECT_EQ(rig_.read64(ORR_R_SINK_STEP_UNTIL), ~0ull);
+    rig_.run(kernel_job(rig_));
+    const std::uint64_t words = head();
+    ASSERT_EQ(words % 6, 0u);
+    ASSERT_GT(words / 6, 6'000u);
+    const auto at = [&](std::uint64_t n) { return rig_.word(kRing + 8 * n); };
+    std::uint64_t branches = 0;
+    for (std::uint64_t n = 0; n < words; n += 6) {
+        ASSERT_EQ(at(n + 1) & 0xff, ORR_SINK_STEP);
+        ASSERT_EQ(at(n + 1) >> 32 & 0xffff, 1u);
+        branches += at(n + 3) == kCode + 12 ? 1 : 0;
+    }
+    EXPECT_EQ(branches % 3000, 0u);
+    rig_.write32(ORR_R_SINK_STEP_CORE, 0);
+    rig_.settle();
+    rig_.run(kernel_job(rig_));
+    EXPECT_EQ(head(), words);
+    // No such core.
+    rig_.write32(ORR_R_SINK_STEP_CORE, 0xffff'ffff);
+    rig_.settle();
+    rig_.run(kernel_job(rig_));
+    EXPECT_EQ(head(), words);
+    EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
+}
+
 // The same work on a card whose sink is on and on one whose is off.
 TEST(SinkTime, IsTheSameWithAndWithout) {
     const auto times = [](bool on) {

@@ -271,6 +271,51 @@ TEST(Pc, IsAskedForAndLeftAtAnyTime) {
     }
 }
 
+// Each instruction of one core for a window: one after the other, without a gap but those that the core has.
+TEST(Pc, OfEachInstructionOfACore) {
+    constexpr std::uint64_t kSteps = 200;
+    Card card;
+    card.unit->trace(0, 0, kNever);
+    card.start(0, card.chase(kSteps, 3));
+    card.rig.run();
+    const std::uint64_t load = card.pc(kChase, 2);
+    ModelTime next = 0;
+    std::uint64_t loads = 0;
+    for (const PcSample& each : card.log.samples) {
+        ASSERT_TRUE(each.of_cycles);
+        EXPECT_EQ(each.core, 0u);
+        EXPECT_EQ(each.group, 0u) << "the others have cores of their own";
+        if (next != 0) EXPECT_EQ(each.first_ps, next);
+        next = each.first_ps + each.count * kCycle;
+        loads += each.pc == load && each.cause == ORR_PC_ISSUE ? 1 : 0;
+    }
+    EXPECT_EQ(loads, kSteps);
+    // One of three cores that do the same, each in lines of its own cache.
+    EXPECT_EQ(3 * card.of_cause(ORR_PC_LATENCY) * kCycle, card.count(ORR_CTR_VECTOR_LATENCY_PS));
+    EXPECT_EQ(3 * card.of_cause(ORR_PC_ISSUE), card.count(ORR_CTR_VECTOR_INSTRUCTIONS));
+    // A window of it is what begins there.
+    Card part;
+    const ModelTime from = card.log.samples[100].first_ps, until = card.log.samples[200].first_ps;
+    part.unit->trace(0, from, until);
+    part.start(0, part.chase(kSteps, 3));
+    part.rig.run();
+    ASSERT_EQ(part.log.samples.size(), 100u);
+    EXPECT_EQ(part.log.samples.front().first_ps, from);
+    EXPECT_EQ(part.log.samples.front().pc, card.log.samples[100].pc);
+    EXPECT_LT(part.log.samples.back().first_ps, until);
+    // And all that it waits for is there, if it is rows that it moves.
+    Card rows;
+    rows.unit->trace(3, 0, kNever);
+    rows.start(0, rows.triad(8192, 8));
+    rows.rig.run();
+    std::uint64_t all = 0;
+    for (const PcSample& each : rows.log.samples)
+        all += each.count;
+    EXPECT_NEAR(static_cast<double>(8 * all * kCycle),
+                static_cast<double>(rows.count(ORR_CTR_VECTOR_BUSY_PS)),
+                static_cast<double>(rows.count(ORR_CTR_VECTOR_BUSY_PS)) * 0.1);
+}
+
 class PcSame : public testing::TestWithParam<std::tuple<unsigned, std::uint64_t>> {};
 
 TEST_P(PcSame, TimeCountersAndMemoryAreAsWithout) {
@@ -282,6 +327,7 @@ TEST_P(PcSame, TimeCountersAndMemoryAreAsWithout) {
     const auto world = [&](std::uint64_t sampled) {
         Card card(threads);
         card.unit->sample(sampled);
+        if (sampled != 0) card.unit->trace(2, 1'000'000, 9'000'000);
         card.start(0, card.triad(8192, 20));
         card.start(1, card.product(200, 6));
         card.start(2, card.tree(9, 4));

@@ -178,6 +178,31 @@ TEST(Stat, CountsARunInPartsOnce) {
     EXPECT_THAT(stat_text(made_model(part.bytes())), HasSubstr("saxpy                     2  35.000 us"));
 }
 
+TEST(Instructions, AreListedInTheOrderOfTime) {
+    MadePart part;
+    const auto kernel = part.text("gemm"), line = part.text("src/gemm.cc:42");
+    const auto add = [&](std::uint64_t time_ps, std::uint32_t cycles, PcStall stall) {
+        PcSampleRecord one{};
+        one.head = {static_cast<std::uint16_t>(Type::kInstruction), sizeof one, kernel};
+        one.core = 3;
+        one.time_ps = time_ps;
+        one.offset = 0x40;
+        one.group = 7;
+        one.source = line;
+        one.stall = static_cast<std::uint32_t>(stall);
+        one.more = cycles - 1;
+        part.add(one);
+    };
+    add(5'000, 1, PcStall::kComputing);
+    add(2'000, 120, PcStall::kLatency);
+    const std::string text = instructions_text(made_model(part.bytes()));
+    const auto first = text.find("2000"), second = text.find("5000");
+    ASSERT_NE(first, std::string::npos);
+    EXPECT_LT(first, second);
+    EXPECT_THAT(text, testing::ContainsRegex("0 +3 +2000 +120 +latency +gemm +7 +0x40 +gemm.cc:42"));
+    EXPECT_THAT(instructions_text(made_model(MadePart().bytes())), HasSubstr("--trace-core"));
+}
+
 // Which files go into a page says the profile, which may be anybody's.
 TEST(Page, TakesSourcesOnly) {
     MadePart part;

@@ -396,10 +396,11 @@ class FakeDevice final : public Device {
         if (!read.more) read.lost = std::exchange(card_.samples_lost, false);
         return read;
     }
-    Status want_pcs(std::uint32_t period_ns) override {
+    Status want_pcs(const PcWanted& wanted) override {
         const std::lock_guard lock(card_.mutex());
-        if (!card_.says_pcs) return Device::want_pcs(period_ns);
-        card_.pc_ns = period_ns;
+        if (!card_.says_pcs) return Device::want_pcs(wanted);
+        card_.pc_ns = wanted.period_ns;
+        card_.pc_core = wanted.core;
         return {};
     }
     // Two at a time.

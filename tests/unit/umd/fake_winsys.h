@@ -184,6 +184,7 @@ class FakeCard {
     std::uint32_t counters = 4;
     // Where vector cores are: at which period it is wanted, and what is read next.
     std::uint32_t pc_ns = 0;
+    std::optional<std::uint32_t> pc_core{};
     std::deque<drm_orr_pc_record> pc_records;
     std::vector<drm_orr_pc_record> pcs_of_next;  // of the next job, without its start
     bool pcs_lost = false, says_pcs = true;

@@ -265,6 +265,8 @@ class RandomCaller {
                 args.flags = often() ? static_cast<std::uint32_t>(below(3)) : noise();
                 if (args.flags == ORR_WORK_START) {
                     args.period_ns = often() ? 100 : noise();
+                    if (often()) args.core = 1 + static_cast<std::uint32_t>(below(8));
+                    if (often()) args.until_ps = noise64();
                 } else if (often()) {
                     args.records = reinterpret_cast<std::uintptr_t>(records.data());
                     args.count = static_cast<std::uint32_t>(below(records.size() + 1));

@@ -279,6 +279,14 @@ TEST(Pcs, AreOfAFilesOwnAndForOneAtATime) {
     EXPECT_EQ(ask(one.fd(), ORR_WORK_START | ORR_WORK_COUNTERS, 100), EINVAL);
     EXPECT_EQ(ask(one.fd(), ORR_WORK_STOP, 100), EINVAL);
     EXPECT_EQ(ask(one.fd(), 0, 0), EINVAL) << "nobody has started";
+    EXPECT_EQ(ask(one.fd(), ORR_WORK_START, 0), EINVAL) << "neither period nor core";
+    drm_orr_pc_read trace{};
+    trace.flags = ORR_WORK_START;
+    trace.core = 257;
+    EXPECT_EQ(call(one.fd(), DRM_IOCTL_ORR_PC_READ, &trace), EINVAL) << "no such core";
+    trace.core = 1;
+    trace.until_ps = ~0ull;
+    EXPECT_EQ(call(one.fd(), DRM_IOCTL_ORR_PC_READ, &trace), 0);
     ASSERT_EQ(ask(one.fd(), ORR_WORK_START, 100), 0);
     EXPECT_EQ(ask(two.fd(), ORR_WORK_START, 100), EBUSY);
     ASSERT_EQ(two.queue->run(std::vector{fill(kVa, 64, 1)}), 0);

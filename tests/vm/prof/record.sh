@@ -82,6 +82,12 @@ done
 orrery-prof report /tmp/counted.prof >/tmp/report
 sed -n '/^  ranges/,/^$/p' /tmp/report
 grep -Eq '^  scan +1 +3 +0 ' /tmp/report
+# And with each instruction of one core, one after the other.
+orrery-prof record -o /tmp/steps.prof --trace-core 0:0:0-100000 -- vector_basics --quick
+orrery-prof instructions /tmp/steps.prof > /tmp/steps
+[ "$(grep -Ec '^  0 +0 +[0-9]+ +[0-9,]+ +(computing|latency|bandwidth|launch) +(saxpy|reduce|scan_parts|softmax|transpose) +[0-9,]+ +0x[0-9a-f]+ +[a-z_]+\.(cc|h):[0-9]+ *$' /tmp/steps)" -gt 1000 ]
+orrery-prof compare /tmp/sample.prof /tmp/steps.prof > /tmp/changes
+[ "$(grep -Ec '^  (saxpy|scan_parts|transpose|softmax|layer_norm) +1 +1 .* exactly equal$' /tmp/changes)" = 5 ]
 # What is wrong with the command line of a sample is its own matter, and shows.
 status=0
 orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?

@@ -259,7 +259,7 @@ typedef struct orrProfPcSample {
     uint32_t core;      /**< number of the vector core */
     uint64_t time_ps;   /**< model time of the first moment */
     uint64_t count;     /**< of moments */
-    uint64_t period_ns; /**< as it was asked for */
+    uint64_t period_ns; /**< as it was asked for; 0: an instruction of a trace, and count is its cycles */
     uint64_t lost;      /**< how many moments, at least, before this one could not be told */
     uint64_t stream;    /**< as orrProfWork has it, and the next two */
     uint64_t index;
@@ -280,7 +280,15 @@ typedef struct orrProfPcSample {
  * this card.
  */
 ORR_API orrError_t orrProfStartPcSampling(int device, uint64_t period_ns);
-/** Tells the last ones. If there are none it does nothing. */
+/**
+ * Likewise each instruction of one vector core that begins in that time, which counts from the card's model
+ * time as it is now: an orrProfPcSample whose period_ns is 0 for its cycles, and one before it for those in
+ * which it waits for memory. The core has no other samples then. 40 us fill what the card keeps. It ends with
+ * orrProfStopPcSampling. orrErrorInvalidValue: no such core, or nothing between the two.
+ */
+ORR_API orrError_t orrProfStartInstructionTrace(int device, uint32_t core, uint64_t from_ps,
+                                                uint64_t until_ps);
+/** Tells the last ones, also of a trace, and ends both. If there are none it does nothing. */
 ORR_API orrError_t orrProfStopPcSampling(int device);
 
 /**

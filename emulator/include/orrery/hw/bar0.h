@@ -234,6 +234,9 @@
 #define ORR_R_SINK_SET_HIGH 0x0530 /* 64, RW: bit n: counter 64 + n */
 #define ORR_R_SINK_PC_PERIOD 0x0538 /* RW: ns of model time, ORR_SINK_PC_PERIOD_MIN or more, 0: no ORR_SINK_PC; reset: 0 (2.12) */
 #define ORR_SINK_PC_PERIOD_MIN 100u /* what is less is as this */
+#define ORR_R_SINK_STEP_CORE 0x053c /* RW: 1 + number of the core whose instructions are told (ORR_SINK_STEP), instead of its ORR_SINK_PC; 0: none; reset: 0 (2.12) */
+#define ORR_R_SINK_STEP_FROM 0x0540 /* 64, RW: model time ps from which on; looked at when the core is written; reset: 0 (2.12) */
+#define ORR_R_SINK_STEP_UNTIL 0x0548 /* 64, RW: and before which they begin; likewise (2.12) */
 
 /*
  * --- counters: counters.h ---

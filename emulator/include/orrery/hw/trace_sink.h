@@ -43,6 +43,11 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
  * of records in front of it. Cores that have no work-group, or are handed, save or load one, have none.
  */
 #define ORR_SINK_PC 0xf2u /* a: port, b: core | ORR_PC_* << 16; 1: start ps of the job, 2: pc, 3: group, 4: asid | count << 32 */
+/*
+ * The same of each instruction of one core (ORR_R_SINK_STEP_CORE, 2.12): `count` cycles from the record's time on, those
+ * that it waits for memory before those that it executes. One of each cause.
+ */
+#define ORR_SINK_STEP 0xf3u /* a, b and words as ORR_SINK_PC has them */
 /* What it was at: what has that counter's time. */
 #define ORR_PC_ISSUE 0u     /* what none of the others has: executes instructions, or waits for vector ones before */
 #define ORR_PC_LATENCY 1u   /* VECTOR_LATENCY_PS */

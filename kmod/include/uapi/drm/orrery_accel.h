@@ -598,6 +598,7 @@ struct drm_orr_sample_read {
 
 /* Kinds of records of where vector cores were. */
 #define ORR_PC_AT 0u /* a core was there */
+#define ORR_PC_STEP 2u /* as AT, of one instruction: count is cycles from time_ps on */
 #define ORR_PC_JOB 1u /* the job that such records are of has ended, or a part of it that was preempted */
 
 /* A job is known by its port and start_ps. */
@@ -623,14 +624,17 @@ struct drm_orr_pc_record {
  *
  * With a flag: records and count 0, nothing is read; START again changes the period. -EOPNOTSUPP: the card
  * does not say (ORR_FEATURE_PCS); -EBUSY: another file has them; -EINVAL: no START before, a period below 100
- * ns, flags that are not known, or pad; else as WORK_READ.
+ * ns, neither period nor core, no such core, or flags that are not known; else as WORK_READ.
  */
 struct drm_orr_pc_read {
 	__u64 records; /* in: user pointer to struct drm_orr_pc_record[count] */
 	__u32 count; /* in: room; out: how many there are now */
 	__u32 flags; /* in: 0, ORR_WORK_START or _STOP; out: ORR_WORK_LOST, ORR_WORK_MORE */
-	__u32 period_ns; /* in, with START; else 0 */
-	__u32 pad; /* 0 */
+	__u32 period_ns; /* in, with START: 100 or more, or 0: no AT; else 0 */
+	/* In, with START: 1 + number of a core each of whose instructions has a STEP, and no AT; 0: none; else 0. */
+	__u32 core;
+	__u64 from_ps; /* in, with core: of those that begin then or later, */
+	__u64 until_ps; /* and before that */
 };
 
 #define DRM_IOCTL_ORR_QUERY_DEVICE \
