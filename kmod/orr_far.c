@@ -2,9 +2,9 @@
 /*
  * Cycles of waits over machines. A look (orr_look.c) sees the queues of this machine. Where one waits for
  * what cards of other machines may signal, their drivers are asked whether somebody there would who is not
- * stuck himself; who is asked looks at his own, and asks on. All questions of a search have its number, which
- * is random. What has been asked in it before is asked no more, and taken as stuck: if it turns out not to be,
- * the answer to that first question says so, and with one such answer nobody is told of a cycle.
+ * stuck himself; who is asked looks at his own, and asks on. All questions of a search have its number,
+ * which is random. What has been asked in it before is asked no more, and taken as stuck: if it turns out
+ * not to be, the answer to that first question says so, and with one such answer nobody is told of a cycle.
  *
  * Nobody believes more of another machine than what that could do as well: one that says that it is stuck
  * may as well not signal. A search ends at its limit, whoever has not answered. Each driver looks at its own
@@ -37,7 +37,7 @@
 #define ORR_FAR_ASKS 16u
 #define ORR_FAR_KEPT 64u
 #define ORR_FAR_HOPS 8u
-/* Waits behind the one of an answer that it tells of: with it no more notes than a card keeps of one sender. */
+/* Waits behind the one of an answer that it tells of: together as many notes as a card keeps of a sender. */
 #define ORR_FAR_BEYOND 3u
 /* Time for the other driver to take a note, as the card may have no room for the next. */
 #define ORR_FAR_PAUSE_MS 4u
@@ -105,7 +105,7 @@ struct orr_far_search {
 	u64 id;
 	/** @begun: jiffies */
 	unsigned long begun;
-	/** @from: card through which another driver has asked; a reference. NULL: a process here waits for it */
+	/** @from: card by which another driver has asked; a reference. NULL: a process here waits for it */
 	struct orr_device *from;
 	/** @at: that driver, in orr_fabric.foreign */
 	u32 at;
@@ -504,7 +504,7 @@ void orr_far_answered(struct orr_device *odev, u32 at, const struct orr_note *no
 		orr_far_name_get(note, ask->there[0].name);
 		if (!note->epoch)
 			ask->known = 0;
-		/* Some of it was lost, so this counts as if nobody had answered: whoever waits looks again. */
+		/* Some of it was lost, so it counts as if nobody had answered: whoever waits looks again. */
 		if (ask->known != le16_to_cpu(note->epoch))
 			ask->answer = ORR_FAR_FREE;
 		orr_far_settle(search);

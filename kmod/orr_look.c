@@ -45,6 +45,7 @@
 /* Nor does one that has to read more: full rings of neighbours are not to make others' looks long. */
 #define ORR_LOOK_MAX_PACKETS (1u << 20)
 
+/* See orr_look.h. */
 DEFINE_MUTEX(orr_look_lock);
 
 static u32 orr_look_row(const struct orr_bo *origin, u64 offset)
@@ -389,7 +390,7 @@ bool orr_look_is_held(const struct orr_look *look, u32 number)
 	return false;
 }
 
-/* All who would set free @number, or any who would set them free, are stuck. Return: false: too many are far. */
+/* Who would set free @number, or any who would set them free. Return: false: too many of them are far. */
 static bool orr_look_spread_back(struct orr_look *look, u32 number, unsigned long *reached)
 {
 	u32 todo = 0, at;

@@ -68,7 +68,8 @@ static int orr_pc_start(struct orr_file *file, const struct drm_orr_pc_read *wan
 		return -EOPNOTSUPP;
 	if (wanted->period_ns ? wanted->period_ns < ORR_SINK_PC_PERIOD_MIN : !wanted->core)
 		return -EINVAL;
-	if (wanted->core > odev->info.vector_cores || (!wanted->core && (wanted->from_ps || wanted->until_ps)))
+	if (wanted->core > odev->info.vector_cores ||
+	    (!wanted->core && (wanted->from_ps || wanted->until_ps)))
 		return -EINVAL;
 	guard(mutex)(&odev->sink.lock);
 	if (odev->sink.pc_sampler && odev->sink.pc_sampler != file)

@@ -59,8 +59,8 @@ static bool orr_sample_bearable(u32 period_ns, const u64 *set)
 }
 
 /*
- * All samples that were asked for before, if only by a process that is gone, are in the ring. The card does in
- * order what it is told, and a snapshot is answered; but the first one may have been owed before.
+ * All samples that were asked for before, if only by a process that is gone, are in the ring. The card does
+ * in order what it is told, and a snapshot is answered; but the first one may have been owed before.
  */
 static int orr_sample_settle(struct orr_device *odev)
 {

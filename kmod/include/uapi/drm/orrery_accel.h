@@ -379,9 +379,10 @@ struct drm_orr_cycle_edge {
 };
 
 /*
- * The cycle of waits over cards, processes and machines that a queue cannot leave, or somebody who waits for a
- * semaphore without a queue. The rings of all queues are read now: each wait on the way can be ended only by
- * what stands in the packets of others who wait likewise. That is no error yet: a process can still signal.
+ * The cycle of waits over cards, processes and machines that a queue cannot leave, or somebody who waits for
+ * a semaphore without a queue. The rings of all queues are read now: each wait on the way can be ended only
+ * by what stands in the packets of others who wait likewise. That is no error yet: a process can still
+ * signal.
  * Drivers of other machines are asked if they matter, for 250 ms at most; no answer: no cycle.
  * What has been signalled may be under way: believe it when it is told twice with one stamp. Since 1.6.
  * -ENOENT: no such queue or VM; -EFAULT: no semaphore is mapped there.
@@ -631,7 +632,7 @@ struct drm_orr_pc_read {
 	__u32 count; /* in: room; out: how many there are now */
 	__u32 flags; /* in: 0, ORR_WORK_START or _STOP; out: ORR_WORK_LOST, ORR_WORK_MORE */
 	__u32 period_ns; /* in, with START: 100 or more, or 0: no AT; else 0 */
-	/* In, with START: 1 + number of a core each of whose instructions has a STEP, and no AT; 0: none; else 0. */
+	/* In, with START: 1 + number of a core, of whose instructions each has a STEP; 0: none. Else 0. */
 	__u32 core;
 	__u64 from_ps; /* in, with core: of those that begin then or later, */
 	__u64 until_ps; /* and before that */
