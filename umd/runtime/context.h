@@ -126,7 +126,7 @@ class Context {
         std::string name;
     };
     void add_code(std::uint64_t start, std::string name, std::vector<std::byte> bytes, LineTables lines,
-                  std::vector<CodeFunction> functions);
+                  std::vector<CodeFunction> functions = {});
     void remove_code(std::uint64_t start);
     // " (hist.cc:17, offset 0x12 of module hist.elf)", or nothing; the line only of a module with line
     // tables.
