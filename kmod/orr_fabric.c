@@ -223,6 +223,8 @@ static int orr_fabric_lend(struct orr_device *odev, u32 at, const struct orr_not
 				     foreign->uid, foreign->node, foreign->port, *forged);
 		return -EACCES;
 	}
+	if (export->ending)
+		return -EACCES;
 	lease = orr_lease_find(&odev->fabric.leases, at, le32_to_cpu(note->tag));
 	if (lease) {
 		*base = lease->export->bo->node.start;
@@ -281,10 +283,13 @@ static void orr_exports_drain(struct orr_file *file, const struct orr_export *on
 {
 	struct orr_device *odev = file->odev;
 	const struct orr_lease *lease;
-	unsigned long ports = 0;
+	struct orr_export *export;
+	unsigned long number, ports = 0;
 	u32 port;
 
 	scoped_guard(mutex, &odev->fabric.lock) {
+		xa_for_each(&odev->fabric.exports, number, export)
+			export->ending |= export->file == file && (!only || export == only);
 		list_for_each_entry(lease, &odev->fabric.leases, link) {
 			const struct orr_foreign *foreign = &odev->fabric.foreign[lease->at];
 

@@ -3,8 +3,9 @@
  * Cycles of waits over machines. A look (orr_look.c) sees the queues of this machine. Where one waits for
  * what cards of other machines may signal, their drivers are asked whether somebody there would who is not
  * stuck himself; who is asked looks at his own, and asks on. All questions of a search have its number,
- * which is random. What has been asked in it before is asked no more, and taken as stuck: if it turns out
- * not to be, the answer to that first question says so, and with one such answer nobody is told of a cycle.
+ * which is random, and say by which looks they came, so a driver knows when one comes back to a look of its
+ * own. What that look asked is asked no more then, and taken as stuck: if it turns out not to be, its answer
+ * says so, and with one such answer nobody is told of a cycle.
  *
  * Nobody believes more of another machine than what that could do as well: one that says that it is stuck
  * may as well not signal. A search ends at its limit, whoever has not answered. Each driver looks at its own
@@ -31,12 +32,15 @@
 #define ORR_FAR_PATIENCE (HZ / 4)
 /* How long what others have asked is kept. */
 #define ORR_FAR_LIFE HZ
-/* Looks for others, which are not trusted, are so far apart at least. */
+/* Looks for others, which are not trusted, are so far apart at least, and thrice as long as the last took. */
 #define ORR_FAR_BETWEEN msecs_to_jiffies(5)
-/* Questions that a look leads to; of others that are kept; waits of theirs that can be told. */
+/* Questions that a look leads to; of others that are kept, also of one; waits of theirs that can be told. */
 #define ORR_FAR_ASKS 16u
 #define ORR_FAR_KEPT 64u
+#define ORR_FAR_KEPT_OF_ONE 8u
 #define ORR_FAR_HOPS 8u
+/* Looks by which a question has come. */
+#define ORR_FAR_PATH 6u
 /* Waits behind the one of an answer that it tells of: together as many notes as a card keeps of a sender. */
 #define ORR_FAR_BEYOND 3u
 /* Time for the other driver to take a note, as the card may have no room for the next. */
@@ -44,6 +48,7 @@
 
 static_assert(sizeof_field(struct orr_note, secret) + sizeof_field(struct orr_note, pad) ==
 	      ORR_QUEUE_NAME_BYTES);
+static_assert(sizeof_field(struct orr_note, epoch) + sizeof_field(struct orr_note, status) == ORR_FAR_PATH);
 
 /**
  * enum orr_far_answer - in orr_note.status of ORR_NOTE_STUCK_BACK
@@ -83,6 +88,8 @@ struct orr_far_ask {
 	u64 wanted;
 	/** @wait: in orr_look.far */
 	u32 wait;
+	/** @number: of the question, among all of this driver */
+	u16 number;
 	/** @answer: to it; orr_far_lock */
 	enum orr_far_answer answer;
 	/** @stamp: that came with it */
@@ -125,6 +132,8 @@ struct orr_far_search {
 	bool told;
 	/** @done: there is one, for a process */
 	struct completion done;
+	/** @path: looks by which it came, a mark each, and at last its own; 0: the rest */
+	u8 path[ORR_FAR_PATH];
 	/** @stamp: of the look */
 	u64 stamp;
 	/** @held: by wait: packets of this machine hold it, too */
@@ -152,6 +161,8 @@ static LIST_HEAD(orr_far_searches);
 static LIST_HEAD(orr_far_new);
 /* Of those that others have asked, in both lists. */
 static unsigned int orr_far_kept;
+/* Of the last question that was asked. */
+static u16 orr_far_number;
 /* When the next look for others may be. */
 static unsigned long orr_far_next;
 static DECLARE_DELAYED_WORK(orr_far_looker, orr_far_look_work);
@@ -161,6 +172,47 @@ static void orr_far_name_put(struct orr_note *note, const char *name)
 {
 	memcpy(note->secret, name, sizeof(note->secret));
 	memcpy(note->pad, name + sizeof(note->secret), sizeof(note->pad));
+}
+
+static void orr_far_path_put(struct orr_note *note, const u8 *path)
+{
+	memcpy(&note->epoch, path, sizeof(note->epoch));
+	memcpy(&note->status, path + sizeof(note->epoch), sizeof(note->status));
+}
+
+static void orr_far_path_get(const struct orr_note *note, u8 *path)
+{
+	memcpy(path, &note->epoch, sizeof(note->epoch));
+	memcpy(path + sizeof(note->epoch), &note->status, sizeof(note->status));
+}
+
+/* Puts the look's own mark behind those before. Return: false: it came by too many. */
+static bool orr_far_mark(struct orr_far_search *search)
+{
+	u8 *end = memchr(search->path, 0, sizeof(search->path));
+
+	if (!end)
+		return false;
+	memset(end, 0, search->path + sizeof(search->path) - end);
+	*end = get_random_u32_inclusive(1, U8_MAX);
+	return true;
+}
+
+/* Did the question come by that look of this driver? */
+static bool orr_far_came_by(const struct orr_far_search *search, const struct orr_far_search *other)
+{
+	const u8 *last = memchr(other->path, 0, sizeof(other->path));
+	const u32 at = (last ? last - other->path : sizeof(other->path)) - 1;
+
+	return other->id == search->id && !memcmp(search->path, other->path, at + 1);
+}
+
+/* To whom had the place then: it may be another's by now. */
+static void orr_far_say(struct orr_device *odev, u32 at, u32 node, const struct orr_note *note)
+{
+	guard(mutex)(&odev->fabric.lock);
+	if (odev->fabric.foreign[at].greet.session && odev->fabric.foreign[at].node == node)
+		orr_foreign_say(odev, at, note);
 }
 
 /* Another machine's text, which goes to terminals here. */
@@ -252,7 +304,7 @@ static bool orr_far_collect(struct orr_far_search *search, struct orr_look *look
 
 		if (look->lead == look->length && look->path[look->length - 1] == look->far[i])
 			search->last = i;
-		search->held[i] = orr_look_is_held(look, look->far[i]);
+		search->held[i] = party->lacks;
 		room = ORR_FAR_ASKS - search->asks;
 		count = orr_fabric_lessees(odev, origin, lessee, room);
 		if (count > room)
@@ -266,7 +318,8 @@ static bool orr_far_collect(struct orr_far_search *search, struct orr_look *look
 						     .wanted = party->wanted, .wait = i,
 						     .answer = ORR_FAR_OPEN, .known = 1 };
 			ask->there[0].node = lessee[j].node;
-			if (party->queue)
+			/* A name is for who has lent it, to whom it will be told that it is borrowed. */
+			if (party->queue && uid_eq(party->uid, lessee[j].uid))
 				memcpy(ask->name, party->queue->name, sizeof(ask->name));
 		}
 	}
@@ -280,7 +333,7 @@ static bool orr_far_is_same(const struct orr_far_ask *one, const struct orr_far_
 	       one->wanted == other->wanted;
 }
 
-/* What has been asked in the same search is not asked again. */
+/* What has been asked on the way here is not asked again. */
 static void orr_far_assume(struct orr_far_search *search)
 {
 	const struct orr_far_search *other;
@@ -288,7 +341,7 @@ static void orr_far_assume(struct orr_far_search *search)
 
 	lockdep_assert_held(&orr_far_lock);
 	list_for_each_entry(other, &orr_far_searches, link) {
-		if (other->id != search->id)
+		if (!orr_far_came_by(search, other))
 			continue;
 		for (i = 0; i < search->asks; i++)
 			for (j = 0; j < other->asks; j++)
@@ -314,19 +367,24 @@ static void orr_far_ask_all(struct orr_far_search *search)
 		if (!open)
 			continue;
 		orr_far_name_put(&note, ask->name);
+		orr_far_path_put(&note, search->path);
 		note.object = cpu_to_le64(search->id);
 		note.base = cpu_to_le64(ask->offset);
 		note.size = cpu_to_le64(ask->wanted);
-		note.number = cpu_to_le16(i);
+		note.number = cpu_to_le16(ask->number);
 		/* Without room for it there is no answer, and whoever waits looks again. */
-		orr_foreign_say(ask->odev, ask->lessee.at, &note);
+		orr_far_say(ask->odev, ask->lessee.at, ask->lessee.node, &note);
 	}
 }
 
 /* Puts a search among the others, and asks. */
 static void orr_far_begin(struct orr_far_search *search)
 {
+	u32 i;
+
 	scoped_guard(mutex, &orr_far_lock) {
+		for (i = 0; i < search->asks; i++)
+			search->ask[i].number = ++orr_far_number;
 		orr_far_assume(search);
 		list_add_tail(&search->link, &orr_far_searches);
 		orr_far_settle(search);
@@ -406,7 +464,7 @@ static void orr_far_there(const struct orr_far_ask *ask, struct orr_far_cycle *c
 	}
 }
 
-/* How the path of the look goes on. Return: 1 or -ENOMEM. */
+/* How the path of the look goes on. Return: 1, 0: that is not known, or -ENOMEM. */
 static int orr_far_tell(const struct orr_far_search *search, struct orr_look *look,
 			struct orr_far_cycle *cycle)
 {
@@ -415,9 +473,9 @@ static int orr_far_tell(const struct orr_far_search *search, struct orr_look *lo
 
 	lockdep_assert_held(&orr_far_lock);
 	cycle->stamp = orr_far_stamp(search);
-	/* Its path is a circle by itself. */
+	/* Its path is a circle by itself, or who said that it is held does not say by whom. */
 	if (!ask)
-		return 1;
+		return look->lead < look->length;
 	cycle->hop = kcalloc(1 + ORR_FAR_BEYOND + ORR_FAR_HOPS, sizeof(*cycle->hop), GFP_KERNEL);
 	if (!cycle->hop)
 		return -ENOMEM;
@@ -456,6 +514,7 @@ int orr_far_search(struct orr_look *look, struct orr_far_cycle *cycle)
 		return 0;
 	}
 	search->id = get_random_u64();
+	orr_far_mark(search);
 	search->answer = ORR_FAR_OPEN;
 	init_completion(&search->done);
 	orr_far_begin(search);
@@ -471,6 +530,28 @@ int orr_far_search(struct orr_look *look, struct orr_far_cycle *cycle)
 	return ret;
 }
 
+static struct orr_far_ask *orr_far_find(struct orr_far_search *search, u16 number)
+{
+	u32 i;
+
+	for (i = 0; i < search->asks; i++)
+		if (search->ask[i].number == number)
+			return &search->ask[i];
+	return NULL;
+}
+
+/* How many questions of one are kept. */
+static unsigned int orr_far_kept_of(const struct list_head *searches, const struct orr_device *odev, u32 at)
+{
+	const struct orr_far_search *search;
+	unsigned int count = 0;
+
+	lockdep_assert_held(&orr_far_lock);
+	list_for_each_entry(search, searches, link)
+		count += search->from == odev && search->at == at;
+	return count;
+}
+
 /**
  * orr_far_answered - ORR_NOTE_STUCK_BACK has come, or ORR_NOTE_STUCK_HOP before it
  * @odev: the card
@@ -479,17 +560,15 @@ int orr_far_search(struct orr_look *look, struct orr_far_cycle *cycle)
  */
 void orr_far_answered(struct orr_device *odev, u32 at, const struct orr_note *note)
 {
-	const u32 number = le16_to_cpu(note->number), status = le32_to_cpu(note->status);
+	const u32 status = le32_to_cpu(note->status);
 	struct orr_far_search *search;
 
 	guard(mutex)(&orr_far_lock);
 	list_for_each_entry(search, &orr_far_searches, link) {
-		struct orr_far_ask *ask;
+		struct orr_far_ask *ask = orr_far_find(search, le16_to_cpu(note->number));
 
-		if (search->id != le64_to_cpu(note->object) || number >= search->asks)
-			continue;
-		ask = &search->ask[number];
-		if (ask->odev != odev || ask->lessee.at != at || ask->answer != ORR_FAR_OPEN ||
+		if (!ask || search->id != le64_to_cpu(note->object) || ask->odev != odev ||
+		    ask->lessee.at != at || ask->answer != ORR_FAR_OPEN ||
 		    ask->lessee.tag != le32_to_cpu(note->tag))
 			continue;
 		if (note->op == ORR_NOTE_STUCK_HOP) {
@@ -527,7 +606,9 @@ void orr_far_asked(struct orr_device *odev, u32 at, const struct orr_note *note)
 
 	lockdep_assert_held(&odev->fabric.lock);
 	guard(mutex)(&orr_far_lock);
-	if (orr_far_kept >= ORR_FAR_KEPT)
+	if (orr_far_kept >= ORR_FAR_KEPT ||
+	    orr_far_kept_of(&orr_far_new, odev, at) + orr_far_kept_of(&orr_far_searches, odev, at) >=
+		    ORR_FAR_KEPT_OF_ONE)
 		return;
 	search = kzalloc(sizeof(*search), GFP_KERNEL);
 	if (!search)
@@ -544,6 +625,7 @@ void orr_far_asked(struct orr_device *odev, u32 at, const struct orr_note *note)
 	search->answer = ORR_FAR_OPEN;
 	search->begun = now;
 	orr_far_name_get(note, search->name);
+	orr_far_path_get(note, search->path);
 	list_add_tail(&search->link, &orr_far_new);
 	orr_far_kept++;
 	mod_delayed_work(system_long_wq, &orr_far_looker,
@@ -589,8 +671,11 @@ static u32 orr_far_notes(const struct orr_far_search *search, struct orr_note *n
 	if (search->answer != ORR_FAR_HELD || search->hops < 2 || orr_far_is_own(search->id))
 		return 1;
 	for (i = 2; i < search->hops && count < ORR_FAR_BEYOND; i++) {
-		next[count].node = search->import.odev->node;
-		memcpy(next[count++].name, search->hop[i].name, sizeof(next->name));
+		next[count] = (struct orr_far_wait){ .node = search->import.odev->node };
+		/* Another user's are not for whom this one has lent something. */
+		if (uid_eq(search->hop[i].uid, search->hop[1].uid))
+			memcpy(next[count].name, search->hop[i].name, sizeof(next->name));
+		count++;
 	}
 	for (i = 0; ask && i < ask->known && count < ORR_FAR_BEYOND; i++)
 		next[count++] = ask->there[i];
@@ -603,13 +688,21 @@ static u32 orr_far_notes(const struct orr_far_search *search, struct orr_note *n
 	return 1 + count;
 }
 
+static void orr_far_drop(struct orr_far_search *search)
+{
+	lockdep_assert_held(&orr_far_lock);
+	list_del(&search->link);
+	orr_far_kept--;
+	orr_far_free(search);
+}
+
 /* Tells who has asked. Not under the lock: a card may keep it waiting. */
 static void orr_far_tell_work(struct work_struct *work)
 {
 	struct orr_note note[1 + ORR_FAR_BEYOND];
 	struct orr_far_search *search;
 	struct orr_device *odev;
-	u32 at, notes;
+	u32 at, node, notes;
 
 	do {
 		odev = NULL;
@@ -621,13 +714,17 @@ static void orr_far_tell_work(struct work_struct *work)
 				odev = search->from;
 				drm_dev_get(&odev->drm);
 				at = search->at;
+				node = search->node;
 				notes = orr_far_notes(search, note);
+				/* On what is held others may rest. */
+				if (search->answer != ORR_FAR_HELD)
+					orr_far_drop(search);
 				break;
 			}
 		}
 		if (odev) {
 			while (notes) {
-				orr_foreign_say(odev, at, &note[--notes]);
+				orr_far_say(odev, at, node, &note[--notes]);
 				if (notes)
 					msleep(ORR_FAR_PAUSE_MS);
 			}
@@ -657,7 +754,7 @@ static enum orr_far_answer orr_far_look(struct orr_far_search *search)
 	u32 number = ORR_LOOK_NONE;
 	bool known;
 
-	if (IS_ERR(look))
+	if (IS_ERR(look) || !orr_far_mark(search))
 		return ORR_FAR_FREE;
 	scoped_guard(mutex, &orr_look_lock) {
 		known = orr_look_at_all(look);
@@ -671,8 +768,10 @@ static enum orr_far_answer orr_far_look(struct orr_far_search *search)
 	}
 	if (!known)
 		return ORR_FAR_FREE;
+	/* Of a card that a debugger holds something may be on its way. */
 	if (!look->party[number].stuck)
-		return orr_look_is_held(look, number) ? ORR_FAR_FREE : ORR_FAR_NONE;
+		return orr_look_is_held(look, number) || orr_peer_any_held() ? ORR_FAR_FREE :
+									       ORR_FAR_NONE;
 	if (!orr_look_stands(look) || !orr_far_collect(search, look))
 		return ORR_FAR_FREE;
 	orr_far_keep_hops(search, look);
@@ -687,15 +786,14 @@ static void orr_far_sweep(bool all)
 	list_for_each_entry_safe(search, next, &orr_far_searches, link) {
 		if (!search->from || (!all && time_before(jiffies, search->begun + ORR_FAR_LIFE)))
 			continue;
-		list_del(&search->link);
-		orr_far_kept--;
-		orr_far_free(search);
+		orr_far_drop(search);
 	}
 }
 
 static void orr_far_look_work(struct work_struct *work)
 {
 	struct orr_far_search *search;
+	unsigned long took = jiffies, pause;
 
 	scoped_guard(mutex, &orr_far_lock) {
 		orr_far_sweep(false);
@@ -705,15 +803,14 @@ static void orr_far_look_work(struct work_struct *work)
 	}
 	if (search) {
 		search->answer = orr_far_look(search);
-		/* Only this work takes it out of the list again. */
 		orr_far_begin(search);
-		if (search->answer != ORR_FAR_OPEN)
-			queue_work(system_long_wq, &orr_far_teller);
 	}
+	took = jiffies - took;
+	pause = max(ORR_FAR_BETWEEN, 3 * took);
 	guard(mutex)(&orr_far_lock);
-	orr_far_next = jiffies + ORR_FAR_BETWEEN;
+	orr_far_next = jiffies + pause;
 	if (!list_empty(&orr_far_new))
-		queue_delayed_work(system_long_wq, &orr_far_looker, ORR_FAR_BETWEEN);
+		queue_delayed_work(system_long_wq, &orr_far_looker, pause);
 	else if (orr_far_kept)
 		queue_delayed_work(system_long_wq, &orr_far_looker, ORR_FAR_LIFE);
 }

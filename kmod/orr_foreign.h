@@ -233,6 +233,8 @@ struct orr_export {
 	struct orr_sem *sem;
 	/** @leases: how many have it */
 	unsigned int leases;
+	/** @ending: it is being taken back: nobody gets it any more */
+	bool ending;
 };
 
 /**

@@ -104,7 +104,9 @@ std::string Fleet::describe_cycle(const WaitCycle& cycle) const {
     };
     const auto stream_of = [&](const drm_orr_cycle_edge& edge) -> std::string {
         if (edge.node != 0)
-            return fmt::format("stream '{}' of another machine (card {})", name_of(edge), edge.node);
+            return fmt::format("{} of another machine (card {})",
+                               edge.name[0] == 0 ? "a stream" : fmt::format("stream '{}'", name_of(edge)),
+                               edge.node);
         if (edge.known == 0) return "a stream of another user";
         const auto found = std::ranges::find_if(all, [&](const auto& stream) {
             return stream->context().uid() == edge.device_uid && stream->number() == edge.queue;
