@@ -5,6 +5,7 @@
  * The card has one period, so one file has them. Its records name address spaces, and each file is given what
  * is about its own; the firmware's record of a job, which comes behind, says whose packet that was.
  */
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -28,6 +29,13 @@ static_assert(sizeof(struct drm_orr_pc_read) == 40);
 /* Words of the ring that are looked at for them, and of a record that is of interest. */
 #define ORR_PC_LOOK 16384u
 #define ORR_PC_WORDS 6u
+
+/* The ring is everybody's: who would fill it needs the right to look at all that the machine does. */
+static bool orr_pc_bearable(const struct orr_device *odev, const struct drm_orr_pc_read *wanted)
+{
+	return !wanted->core &&
+	       wanted->period_ns >= ORR_SINK_WORD_NS * ORR_PC_WORDS * odev->info.vector_cores;
+}
 
 static void orr_pc_write(struct orr_device *odev, const struct drm_orr_pc_read *wanted)
 {
@@ -60,6 +68,7 @@ static void orr_pc_stop(struct orr_file *file)
 static int orr_pc_start(struct orr_file *file, const struct drm_orr_pc_read *wanted)
 {
 	struct orr_device *odev = file->odev;
+	const struct drm_orr_pc_read none = {};
 	struct orr_pc *pc = &file->pc;
 	int idx, ret = 0;
 
@@ -71,17 +80,21 @@ static int orr_pc_start(struct orr_file *file, const struct drm_orr_pc_read *wan
 	if (wanted->core > odev->info.vector_cores ||
 	    (!wanted->core && (wanted->from_ps || wanted->until_ps)))
 		return -EINVAL;
+	if (!orr_pc_bearable(odev, wanted) && !perfmon_capable())
+		return -EACCES;
 	guard(mutex)(&odev->sink.lock);
 	if (odev->sink.pc_sampler && odev->sink.pc_sampler != file)
 		return -EBUSY;
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	if (!pc->wanted)
+	/* Those of another period, if only of a process that is gone, come before. */
+	orr_pc_write(odev, &none);
+	ret = orr_sink_settle(odev);
+	if (!ret && !pc->wanted)
 		ret = orr_sink_get(odev);
 	if (!ret) {
-		if (!pc->wanted)
-			pc->next = orr_sink_head(&odev->sink);
+		pc->next = orr_sink_head(&odev->sink);
 		pc->wanted = true;
 		odev->sink.pc_sampler = file;
 		orr_pc_write(odev, wanted);

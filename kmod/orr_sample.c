@@ -28,8 +28,6 @@ static_assert(sizeof(struct drm_orr_sample_read) == 40);
 #define ORR_SAMPLE_LOOK 16384u
 /* Of ORR_SINK_SAMPLE, before its counters. */
 #define ORR_SAMPLE_WORDS 4u
-/* Model time for each word of a sample, at least. */
-#define ORR_SAMPLE_WORD_NS 50u
 
 static void orr_sample_write(struct orr_device *odev, u32 period_ns, const u64 *set)
 {
@@ -55,20 +53,22 @@ static bool orr_sample_bearable(u32 period_ns, const u64 *set)
 {
 	const u32 words = ORR_SAMPLE_WORDS + hweight64(set[0]) + hweight64(set[1]);
 
-	return period_ns >= ORR_SINK_PERIOD_MIN && period_ns >= ORR_SAMPLE_WORD_NS * words;
+	return period_ns >= ORR_SINK_PERIOD_MIN && period_ns >= ORR_SINK_WORD_NS * words;
 }
 
-/*
- * All samples that were asked for before, if only by a process that is gone, are in the ring. The card does
- * in order what it is told, and a snapshot is answered; but the first one may have been owed before.
+/**
+ * orr_sink_settle - wait until the card has taken what was written about its sink
+ * @odev: the card; inside orr_enter()
+ *
+ * It does in order what it is told, and a snapshot is answered; but the first one may have been owed before.
+ *
+ * Return: 0 or a negative error.
  */
-static int orr_sample_settle(struct orr_device *odev)
+int orr_sink_settle(struct orr_device *odev)
 {
-	const u64 none[2] = {};
 	u64 ignored;
 	int ret;
 
-	orr_sample_write(odev, 0, none);
 	ret = orr_counters_read(odev, 0, 1, &ignored);
 	return ret ?: orr_counters_read(odev, 0, 1, &ignored);
 }
@@ -98,6 +98,7 @@ static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_r
 {
 	struct orr_device *odev = file->odev;
 	struct orr_sample *sample = &file->sample;
+	const u64 none[2] = {};
 	int idx, ret = 0;
 
 	lockdep_assert_held(&sample->lock);
@@ -111,7 +112,9 @@ static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_r
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	ret = orr_sample_settle(odev);
+	/* All that were asked for before, if only by a process that is gone, are in the ring then. */
+	orr_sample_write(odev, 0, none);
+	ret = orr_sink_settle(odev);
 	if (!ret && !sample->wanted)
 		ret = orr_sink_get(odev);
 	if (!ret) {

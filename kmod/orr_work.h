@@ -85,6 +85,9 @@ struct orr_sample {
 	u64 set[2];
 };
 
+/* Model time for each word of the ring that samples may take, unless one may look at the whole machine. */
+#define ORR_SINK_WORD_NS 50u
+
 /**
  * struct orr_pc - what a file has of where vector cores were
  */
@@ -97,6 +100,7 @@ struct orr_pc {
 	u64 next;
 };
 
+int orr_sink_settle(struct orr_device *odev);
 int orr_sink_get(struct orr_device *odev);
 void orr_sink_put(struct orr_device *odev);
 u64 orr_sink_head(const struct orr_sink *sink);

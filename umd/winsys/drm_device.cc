@@ -511,6 +511,12 @@ class DrmDevice final : public Device {
                     orrErrorSystem,
                     "another process has the samples of {}'s vector cores, or a debugger holds a card",
                     info().node);
+            case EACCES:
+                return fail(
+                    orrErrorSystem,
+                    "a core's instructions, and periods of less than 300 ns for each vector core, take room "
+                    "from other processes' records of {}, and need CAP_PERFMON: choose a longer period",
+                    info().node);
             default:
                 return fail_errno(number, file_->what("asking where its vector cores are"));
         }

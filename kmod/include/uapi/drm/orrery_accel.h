@@ -623,9 +623,11 @@ struct drm_orr_pc_record {
  * work come by (WORK_READ), and leave these less room, also those of others' kernels. Model time and results
  * are the same with and without.
  *
- * With a flag: records and count 0, nothing is read; START again changes the period. -EOPNOTSUPP: the card
- * does not say (ORR_FEATURE_PCS); -EBUSY: another file has them; -EINVAL: no START before, a period below 100
- * ns, neither period nor core, no such core, or flags that are not known; else as WORK_READ.
+ * With a flag: records and count 0, nothing is read; START again changes the period, and what was not read
+ * is gone. -EOPNOTSUPP: the card does not say (ORR_FEATURE_PCS); -EBUSY: another file has them; -EACCES: a
+ * core's instructions, and periods below 300 ns for each of the card's vector cores, need CAP_PERFMON;
+ * -EINVAL: no START before, a period below 100 ns, neither period nor core, no such core, or flags that are
+ * not known; else as WORK_READ.
  */
 struct drm_orr_pc_read {
 	__u64 records; /* in: user pointer to struct drm_orr_pc_record[count] */
