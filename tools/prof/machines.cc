@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint16_t kWait = 4;  // an orrProfOperation
 // Later ones are nobody's clock, and could not be told apart from earlier ones when they are subtracted.
-constexpr std::uint64_t kLatest = std::uint64_t{1} << 62;
+constexpr std::uint64_t kLatest = std::uint64_t{1} << 60;
 
 StepTimes step_times(const Profile& profile, std::size_t machine) {
     StepTimes times;
