@@ -285,7 +285,8 @@ ORR_API orrError_t orrProfStartPcSampling(int device, uint64_t period_ns);
  * Likewise each instruction of one vector core that begins in that time, which counts from the card's model
  * time as it is now: an orrProfPcSample whose period_ns is 0 for its cycles, and one before it for those in
  * which it waits for memory. The core has no other samples then. 40 us fill what the card keeps. It ends with
- * orrProfStopPcSampling. It needs CAP_PERFMON. orrErrorInvalidValue: no such core, or nothing between the two.
+ * orrProfStopPcSampling. It needs CAP_PERFMON. orrErrorInvalidValue: no such core, or nothing between the
+ * two.
  */
 ORR_API orrError_t orrProfStartInstructionTrace(int device, uint32_t core, uint64_t from_ps,
                                                 uint64_t until_ps);

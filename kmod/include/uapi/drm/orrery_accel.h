@@ -602,7 +602,7 @@ struct drm_orr_sample_read {
 #define ORR_PC_STEP 2u /* as AT, of one instruction: count is cycles from time_ps on */
 #define ORR_PC_JOB 1u /* the job that such records are of has ended, or a part of it that was preempted */
 
-/* A job is known by its port and start_ps. */
+/* A job is known by its port and start_ps. STEP has what AT has, from time_ps on, as said above. */
 struct drm_orr_pc_record {
 	__u64 time_ps; /* of AT: the first multiple of the period; of JOB: when it ended */
 	__u64 start_ps; /* of the job */
@@ -612,7 +612,7 @@ struct drm_orr_pc_record {
 	__u32 queue; /* of JOB: firmware_number of QUEUE_CREATE; else 0 */
 	__u16 port;
 	__u16 core; /* of AT; else 0 */
-	__u16 kind; /* ORR_PC_AT or _JOB */
+	__u16 kind; /* ORR_PC_AT, _STEP or _JOB */
 	__u16 cause; /* of AT: what it was at, ORR_PC_* of orrery/hw/trace_sink.h; else 0 */
 };
 
@@ -626,8 +626,8 @@ struct drm_orr_pc_record {
  * With a flag: records and count 0, nothing is read; START again changes the period, and what was not read
  * is gone. -EOPNOTSUPP: the card does not say (ORR_FEATURE_PCS); -EBUSY: another file has them; -EACCES: a
  * core's instructions, and periods below 300 ns for each of the card's vector cores, need CAP_PERFMON;
- * -EINVAL: no START before, a period below 100 ns, neither period nor core, no such core, or flags that are
- * not known; else as WORK_READ.
+ * -ETIMEDOUT: the card does not take it (then there are none); -EINVAL: no START before, a period below 100
+ * ns, neither period nor core, no such core, or flags that are not known; else as WORK_READ.
  */
 struct drm_orr_pc_read {
 	__u64 records; /* in: user pointer to struct drm_orr_pc_record[count] */
