@@ -66,6 +66,14 @@ Status PcLog::stop() {
     return drained ? stopped : drained;
 }
 
+void PcLog::stop_unless_wanted() {
+    const std::lock_guard lock(mutex_);
+    // Who has subscribed meanwhile asks behind this.
+    if (!wanted_.any() || prof_has(orrProfWantPcs)) return;
+    wanted_ = {};
+    (void)context_.winsys().want_pcs({});
+}
+
 void PcLog::end() {
     (void)stop();
 }

@@ -25,6 +25,8 @@ class PcLog {
     Status trace(std::uint32_t core, std::uint64_t from_ps, std::uint64_t until_ps);
     // Tells the last ones. Nothing if there are none.
     Status stop();
+    // Ends them if nobody listens any more: they take everybody's room, and other processes wait for them.
+    void stop_unless_wanted();
     // Before its context goes.
     void end();
 

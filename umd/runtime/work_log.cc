@@ -223,6 +223,7 @@ void WorkLog::run(const std::stop_token& stop) {
         lock.unlock();
         (void)drain();
         lock.lock();
+        context_.pc_log().stop_unless_wanted();
         if (counters_.load() && !prof_has(orrProfWantCounters)) {
             // They take room of everybody's. The second look is as the one below.
             counters_.store(false);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/umd/api_test.h"
@@ -148,6 +149,14 @@ TEST_F(Pcs, EndWhenTheyAreStopped) {
     ASSERT_OK(orrProfStopPcSampling(0));
     with_card([](FakeCard& card) { EXPECT_EQ(card.pc_ns, 0u); });
     EXPECT_OK(orrProfStopPcSampling(0));
+}
+
+TEST_F(Pcs, EndWhenNobodyListensAnyMore) {
+    ASSERT_OK(orrProfStartPcSampling(0, 1'000));
+    ASSERT_OK(orrProfUnsubscribe(subscription_));
+    subscription_ = nullptr;
+    for (bool ended = false; !ended; std::this_thread::yield())
+        with_card([&](FakeCard& card) { ended = card.pc_ns == 0; });
 }
 
 }  // namespace

@@ -216,7 +216,8 @@ std::string comparison_page(const Comparison& all) {
         "and spreads over cards without loss: a ratio of throughputs, and no more.</p>\n",
         base);
     html += table(all, true, [&](std::size_t sku, std::size_t i) {
-        return fmt::format("{:.3g}", 1 / all.throughput(sku, i));
+        const double times = all.throughput(sku, i);
+        return times > 0 ? fmt::format("{:.3g}", 1 / times) : std::string("-");
     });
     html += "<h2>Classes</h2>\n<table><tbody>\n";
     for (const WorkClass& one : work_classes())

@@ -102,7 +102,8 @@ std::string comparison_text(const Comparison& all) {
         "\nCards of each for one of {}, for work that is all of that class and spreads over cards:\n\n",
         base);
     text += table(all, "class", Align::kRight, 1, [&](std::size_t sku, std::size_t i) {
-        return fmt::format("{:.3g}", 1 / all.throughput(sku, i));
+        const double times = all.throughput(sku, i);
+        return times > 0 ? fmt::format("{:.3g}", 1 / times) : std::string("-");
     });
     return text;
 }
