@@ -68,11 +68,12 @@ void link_kernel() {
 }
 
 // Card 1 begins each round with what card 0 has made, which takes five times as long as its own part.
+// Many rounds: before the first one the cards wait for the host, for as long as that takes.
 void rank_relay() {
     const Side slow(0, kMiB), quick(1, kMiB);
     join_cards();
     std::vector<orrery::Event> made;
-    for (unsigned i = 0; i < 12; ++i) {
+    for (unsigned i = 0; i < 48; ++i) {
         const orrery::DeviceGuard guard(0);
         slow.work->launch("multiply_add", {.rounds = 5'000}, *slow.stream);
         made.emplace_back(orrEventDisableTiming);
