@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tools/text/clock.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
 
@@ -27,6 +27,8 @@ namespace {
 using cards::Card;
 using cards::System;
 using text::Align;
+using text::hour;
+using text::seconds_now;
 using text::Table;
 
 constexpr const char* kNone = "-";
@@ -252,21 +254,6 @@ class Screen {
     bool keys_ = false;
     termios before_{};
 };
-
-double seconds_now() {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-std::string hour() {
-    const std::time_t time = std::time(nullptr);
-    std::tm local{};
-    ::localtime_r(&time, &local);
-    char text[16];
-    std::strftime(text, sizeof text, "%H:%M:%S", &local);
-    return text;
-}
 
 // Signals that end it, as a file that can be read.
 int ends_file() {

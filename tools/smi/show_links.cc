@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "tools/cards/cards.h"
 #include "tools/smi/links.h"
+#include "tools/text/clock.h"
 #include "tools/text/table.h"
 
 namespace orrery::smi {
@@ -21,6 +21,8 @@ namespace {
 using namespace cards;
 
 using text::Align;
+using text::hour;
+using text::seconds_now;
 using text::Table;
 using Json = nlohmann::ordered_json;
 
@@ -122,21 +124,6 @@ std::string whole_text(const std::vector<LinkedCard>& cards, const std::vector<L
            counters_text(cards, before, seconds) + counts_text(cards);
 }
 
-double now() {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-std::string hour() {
-    const std::time_t time = std::time(nullptr);
-    std::tm local{};
-    ::localtime_r(&time, &local);
-    char text[16];
-    std::strftime(text, sizeof text, "%H:%M:%S", &local);
-    return text;
-}
-
 }  // namespace
 
 std::string links_text(const std::vector<LinkedCard>& cards) {
@@ -209,12 +196,12 @@ void end_when_told() {
 void watch_links() {
     const bool screen = ::isatty(STDOUT_FILENO) != 0;
     std::vector<LinkedCard> before = read_links();
-    double looked = now();
+    double looked = seconds_now();
     std::deque<std::string> seen;
     if (!screen) fmt::print("{}\n{}\n", hour(), links_text(before));
     for (bool first = true;; first = false) {
         const std::vector<LinkedCard> cards = first ? before : read_links();
-        const double time = now();
+        const double time = seconds_now();
         for (const std::string& change : changes(before, cards)) {
             seen.push_back(fmt::format("{} {}", hour(), change));
             if (!screen) fmt::print("{}\n", seen.back());
