@@ -43,3 +43,15 @@ command_card() {
     perl -MIO::Socket::UNIX -e 'my $socket = shift; my $s = IO::Socket::UNIX->new(Peer => $socket) or die "$socket: $!\n";
         while (<STDIN>) { print $s $_; while (my $line = <$s>) { print $line; last if $line =~ /^(ok|error)/ } }' "$1"
 }
+
+# on|off LOG: somebody is connected to the debugger's port of the card with this log, as long as which it stands, or no more.
+debugger_of_card=
+hold_card() {
+    if [ "$1" = on ]; then
+        local port
+        port=$(sed -n 's/.*gdb may connect to 127.0.0.1:\([0-9]*\)$/\1/p' "$2")
+        exec {debugger_of_card}<>"/dev/tcp/127.0.0.1/$port"
+    else
+        exec {debugger_of_card}>&-
+    fi
+}

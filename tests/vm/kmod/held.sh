@@ -9,16 +9,8 @@ shift 2
 rm -rf -- "$logs"
 : >"$share/debugger"
 
-# The card stands as long as somebody is connected.
-connection=
 hold() { # NUMBER
-    local port
-    if [ "$(cat "$share/hold.$1")" = on ]; then
-        port=$(sed -n 's/.*gdb may connect to 127.0.0.1:\([0-9]*\)$/\1/p' "$logs/card0.log")
-        exec {connection}<>"/dev/tcp/127.0.0.1/$port"
-    else
-        exec {connection}>&-
-    fi
+    hold_card "$(cat "$share/hold.$1")" "$logs/card0.log"
     echo ok
 }
 serve hold hold "$vm" --cards 3 --sync=lockstep --card-arg --gdb --card-arg 0 --logs "$logs" --share "$share" "$@"

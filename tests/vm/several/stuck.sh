@@ -8,16 +8,8 @@ vm=$1 logs=$2
 rm -rf -- "$logs"
 mkdir -p -- "$logs"
 
-# The card stands as long as somebody is connected.
-connection=
 hold() { # NUMBER
-    local port
-    if [ "$(cat "$share/hold.$1")" = on ]; then
-        port=$(sed -n 's/.*gdb may connect to 127.0.0.1:\([0-9]*\)$/\1/p' "$logs/vm1/card3.log")
-        exec {connection}<>"/dev/tcp/127.0.0.1/$port"
-    else
-        exec {connection}>&-
-    fi
+    hold_card "$(cat "$share/hold.$1")" "$logs/vm1/card3.log"
 }
 serve hold hold "$vm" --vms 2 --cards 2 --topology switch --memory 512M --timeout 240 --card-arg --gdb --card-arg 0 \
     --logs "$logs" --share "$share" -- kmod_fabric stuck "$3" >"$logs/out" 2>&1
