@@ -6,9 +6,6 @@
  * is about its own; the firmware's record of a job, which comes behind, says whose packet that was.
  */
 #include <linux/capability.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <linux/xarray.h>
 
 #include <drm/orrery_accel.h>
@@ -180,7 +177,7 @@ static u32 orr_pc_gather(struct orr_file *file, struct drm_orr_pc_record *record
 	return count;
 }
 
-static int orr_pc_read(struct orr_file *file, struct drm_orr_pc_record *records, u32 room, u32 *flags)
+static int orr_pc_read(struct orr_file *file, void *records, u32 room, u32 *flags)
 {
 	int idx, ret;
 
@@ -195,6 +192,13 @@ static int orr_pc_read(struct orr_file *file, struct drm_orr_pc_record *records,
 	return ret;
 }
 
+static const struct orr_sink_reading orr_pc_reading = {
+	.read = orr_pc_read,
+	.size = sizeof(struct drm_orr_pc_record),
+	.batch = ORR_PC_BATCH,
+	.least = 1,
+};
+
 /**
  * orr_pc_read_ioctl - DRM_IOCTL_ORR_PC_READ
  * @drm: the card
@@ -207,9 +211,6 @@ int orr_pc_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_f
 {
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_pc_read *args = data;
-	struct drm_orr_pc_record __user *to = u64_to_user_ptr(args->records);
-	u32 room = args->count, out = 0;
-	int ret;
 	const bool asks = args->period_ns || args->core || args->from_ps || args->until_ps;
 
 	if (args->flags) {
@@ -225,28 +226,8 @@ int orr_pc_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_f
 	}
 	if (asks)
 		return -EINVAL;
-	args->count = 0;
-
-	struct drm_orr_pc_record *batch __free(kfree) =
-		kmalloc_array(ORR_PC_BATCH, sizeof(*batch), GFP_KERNEL);
-
-	if (!batch)
-		return -ENOMEM;
-	do {
-		out &= ~ORR_WORK_MORE;
-		ret = orr_pc_read(file, batch, min(room, ORR_PC_BATCH), &out);
-		if (ret < 0)
-			return ret;
-		if (copy_to_user(to + args->count, batch, ret * sizeof(*batch)))
-			return -EFAULT;
-		args->count += ret;
-		room -= ret;
-		if (signal_pending(current))
-			break;
-		cond_resched();
-	} while (room && out & ORR_WORK_MORE && !(out & ORR_WORK_LOST));
-	args->flags = out;
-	return 0;
+	return orr_sink_copy(file, &orr_pc_reading, u64_to_user_ptr(args->records), &args->count,
+			     &args->flags);
 }
 
 /**

@@ -5,10 +5,6 @@
  * The card takes one kind at a time, so one file has them. They are of the whole card, as QUERY_COUNTERS, and
  * come by the ring that records of work come by.
  */
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <linux/uaccess.h>
-
 #include <drm/orrery_accel.h>
 
 #include <orrery/fw/trace.h>
@@ -170,7 +166,7 @@ static u32 orr_sample_gather(struct orr_file *file, u64 *to, u32 room, u32 *flag
 	return count;
 }
 
-static int orr_sample_read(struct orr_file *file, u64 *to, u32 room, u32 *flags)
+static int orr_sample_read(struct orr_file *file, void *to, u32 room, u32 *flags)
 {
 	int idx, ret;
 
@@ -185,6 +181,13 @@ static int orr_sample_read(struct orr_file *file, u64 *to, u32 room, u32 *flags)
 	return ret;
 }
 
+static const struct orr_sink_reading orr_sample_reading = {
+	.read = orr_sample_read,
+	.size = sizeof(u64),
+	.batch = ORR_SAMPLE_BATCH,
+	.least = ORR_SAMPLE_MARGIN,
+};
+
 /**
  * orr_sample_read_ioctl - DRM_IOCTL_ORR_SAMPLE_READ
  * @drm: the card
@@ -197,9 +200,6 @@ int orr_sample_read_ioctl(struct drm_device *drm, void *data, struct drm_file *d
 {
 	struct orr_file *file = to_orr_file(drm_file);
 	struct drm_orr_sample_read *args = data;
-	u64 __user *to = u64_to_user_ptr(args->values);
-	u32 room = args->count, out;
-	int ret;
 
 	if (args->pad)
 		return -EINVAL;
@@ -216,28 +216,8 @@ int orr_sample_read_ioctl(struct drm_device *drm, void *data, struct drm_file *d
 	}
 	if (args->period_ns || args->set[0] || args->set[1])
 		return -EINVAL;
-	args->count = 0;
-
-	u64 *batch __free(kfree) = kmalloc_array(ORR_SAMPLE_BATCH, sizeof(*batch), GFP_KERNEL);
-
-	if (!batch)
-		return -ENOMEM;
-	do {
-		out = 0;
-		ret = orr_sample_read(file, batch, min(room, ORR_SAMPLE_BATCH), &out);
-		if (ret < 0)
-			return ret;
-		if (copy_to_user(to + args->count, batch, ret * sizeof(*batch)))
-			return -EFAULT;
-		args->count += ret;
-		args->flags |= out & ORR_WORK_LOST;
-		room -= ret;
-		if (signal_pending(current))
-			break;
-		cond_resched();
-	} while (room >= ORR_SAMPLE_MARGIN && out & ORR_WORK_MORE && !(args->flags & ORR_WORK_LOST));
-	args->flags |= out & ORR_WORK_MORE;
-	return 0;
+	return orr_sink_copy(file, &orr_sample_reading, u64_to_user_ptr(args->values), &args->count,
+			     &args->flags);
 }
 
 /**

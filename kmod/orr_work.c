@@ -493,6 +493,43 @@ int orr_work_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm
 }
 
 /**
+ * orr_sink_copy - read what a file has of the ring into user memory
+ * @file: the file
+ * @how: what
+ * @to: where
+ * @count: room there; how many there are then
+ * @flags: filled in: ORR_WORK_LOST, behind which nothing is read, and ORR_WORK_MORE
+ *
+ * Return: 0 or a negative error.
+ */
+int orr_sink_copy(struct orr_file *file, const struct orr_sink_reading *how, void __user *to,
+		  u32 *count, u32 *flags)
+{
+	void *batch __free(kfree) = kmalloc_array(how->batch, how->size, GFP_KERNEL);
+	u32 room = *count;
+	int ret;
+
+	*count = 0;
+	*flags = 0;
+	if (!batch)
+		return -ENOMEM;
+	do {
+		*flags &= ~ORR_WORK_MORE;
+		ret = how->read(file, batch, min(room, how->batch), flags);
+		if (ret < 0)
+			return ret;
+		if (copy_to_user(to + *count * how->size, batch, ret * how->size))
+			return -EFAULT;
+		*count += ret;
+		room -= ret;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	} while (room >= how->least && *flags & ORR_WORK_MORE && !(*flags & ORR_WORK_LOST));
+	return 0;
+}
+
+/**
  * orr_work_now - how much the card has said so far
  * @odev: the card; inside orr_enter()
  *

@@ -100,6 +100,22 @@ struct orr_pc {
 	u64 next;
 };
 
+/**
+ * struct orr_sink_reading - how what a file has of the ring is read, a batch at a time
+ */
+struct orr_sink_reading {
+	/** @read: the next, at most @room; ORR_WORK_* into @flags. Return: how many, or an error */
+	int (*read)(struct orr_file *file, void *to, u32 room, u32 *flags);
+	/** @size: of one */
+	size_t size;
+	/** @batch: how many are read at once at most */
+	u32 batch;
+	/** @least: with room for fewer there may be one that does not fit */
+	u32 least;
+};
+
+int orr_sink_copy(struct orr_file *file, const struct orr_sink_reading *how, void __user *to,
+		  u32 *count, u32 *flags);
 int orr_sink_settle(struct orr_device *odev);
 int orr_sink_get(struct orr_device *odev);
 void orr_sink_put(struct orr_device *odev);
