@@ -7,7 +7,7 @@
 namespace orrery::emu::test {
 namespace {
 
-constexpr std::uint64_t kLine = kMemoryLine, kHz = 1'000'000'000, kCycle = 1000;
+constexpr std::uint64_t kLine = kMemoryLine, kCycle = 1000;
 
 class CounterTruth : public testing::Test {
   protected:
@@ -15,31 +15,13 @@ class CounterTruth : public testing::Test {
         load_image(rig);
         rig.memory.count_in(rig.counters);
     }
-    static VectorConfig config() {
-        VectorConfig config;
-        config.vlen = 2048;
-        config.datapath_bits = 2048;
-        config.hz = kHz;
-        config.l1_bytes = 32 << 10;
-        config.tlb_entries = 16;
-        config.in_flight = 512;
-        return config;
-    }
+    static VectorConfig config() { return counted_config(); }
     std::uint64_t* words(std::uint64_t at) {
         return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
     }
     orr_desc_kernel desc(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups,
                          std::uint16_t items = 1) {
-        std::ranges::copy(args, words(kDataBytes - 4096));
-        orr_desc_kernel desc{};
-        desc.op = ORR_DESC_KERNEL;
-        desc.asid = 1;
-        std::memcpy(&desc.entry, rig.vram.data() + kernel * sizeof desc.entry, sizeof desc.entry);
-        desc.args = kData + kDataBytes - 4096;
-        desc.grid_x = groups;
-        desc.block_x = items;
-        desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
-        return desc;
+        return kernel_desc(rig, kernel, kDataBytes - 4096, args, groups, items);
     }
     void run(const orr_desc_kernel& desc) { EXPECT_EQ(rig.run_one(unit.port(0), desc).status, ORR_DONE_OK); }
     std::uint64_t count(orr_counter counter) const { return rig.counters.get(counter); }
@@ -104,9 +86,8 @@ TEST_F(CounterTruth, OfAMask) {
 
 // A scalar kernel is busy for its instructions, for starts of items, and for what it waits for.
 TEST_F(CounterTruth, OfWaitsForMemory) {
-    constexpr std::uint64_t kFollowed = 500, kLines = 8192;
-    for (std::uint64_t i = 0; i < kLines; ++i)
-        words(0)[i * 37 % kLines * (kLine / 8)] = kData + (i + 1) * 37 % kLines * kLine;
+    constexpr std::uint64_t kFollowed = 500;
+    link_ring(words(0), kData, 8192);
     run(desc(kChase, {kData, kFollowed}, 1));
     EXPECT_EQ(count(ORR_CTR_VECTOR_LAUNCH_PS), config().item_cycles * kCycle);
     EXPECT_EQ(count(ORR_CTR_VECTOR_BUSY_PS),

@@ -62,42 +62,19 @@ class JobTruth : public testing::TestWithParam<unsigned> {
         rig.context.jobs = &log;
         rig.memory.count_in(rig.counters);
         load_image(rig);
-        unit = std::make_unique<VectorUnit>(config(GetParam()), rig.context);
-    }
-    static VectorConfig config(unsigned threads) {
-        VectorConfig config;
-        config.vlen = 2048;
-        config.datapath_bits = 2048;
-        config.hz = 1'000'000'000;
-        config.l1_bytes = 32 << 10;
-        config.tlb_entries = 16;
-        config.in_flight = 512;
-        config.threads = threads;
-        return config;
+        unit = std::make_unique<VectorUnit>(counted_config(GetParam()), rig.context);
     }
     // Arguments at a place of its own.
     orr_desc_kernel desc(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups,
                          std::uint16_t items = 1) {
-        const std::uint64_t at = kDataBytes - 4096 * ++described_;
-        std::ranges::copy(args, reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at));
-        orr_desc_kernel desc{};
-        desc.op = ORR_DESC_KERNEL;
-        desc.asid = 1;
-        std::memcpy(&desc.entry, rig.vram.data() + kernel * sizeof desc.entry, sizeof desc.entry);
-        desc.args = kData + at;
-        desc.grid_x = groups;
-        desc.block_x = items;
-        desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
-        return desc;
+        return kernel_desc(rig, kernel, kDataBytes - 4096 * ++described_, args, groups, items);
     }
     orr_desc_kernel triad(std::uint64_t at, std::uint64_t words, std::uint32_t groups) {
         return desc(kTriad, {kData + at, kData + at + (1 << 18), kData + at + (2 << 18), words}, groups);
     }
     orr_desc_kernel chase(std::uint64_t steps) {
-        constexpr std::uint64_t kLines = 8192;
         auto* words = reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + (4 << 20));
-        for (std::uint64_t i = 0; i < kLines; ++i)
-            words[i * 37 % kLines * (kLine / 8)] = kData + (4 << 20) + (i + 1) * 37 % kLines * kLine;
+        link_ring(words, kData + (4 << 20), 8192);
         return desc(kChase, {kData + (4 << 20), steps}, 3);
     }
     void start(unsigned port, const orr_desc_kernel& desc) {

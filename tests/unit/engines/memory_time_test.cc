@@ -33,15 +33,7 @@ class MemoryTime : public testing::Test {
         return config;
     }
     orr_desc_kernel desc(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups) {
-        std::ranges::copy(args, words(kDataBytes - 4096));
-        orr_desc_kernel desc{};
-        desc.op = ORR_DESC_KERNEL;
-        desc.asid = 1;
-        std::memcpy(&desc.entry, rig.vram.data() + kernel * sizeof desc.entry, sizeof desc.entry);
-        desc.args = kData + kDataBytes - 4096;
-        desc.grid_x = groups;
-        desc.grid_y = desc.grid_z = desc.block_x = desc.block_y = desc.block_z = 1;
-        return desc;
+        return kernel_desc(rig, kernel, kDataBytes - 4096, args, groups, 1);
     }
     // Without its launch.
     ModelTime run(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups) {
@@ -51,11 +43,6 @@ class MemoryTime : public testing::Test {
     }
     std::uint64_t* words(std::uint64_t at) {
         return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
-    }
-    // A ring of pointers, a line each and far from one another.
-    void link(std::uint64_t* memory, std::uint64_t va, std::uint64_t count) {
-        for (std::uint64_t i = 0; i < count; ++i)
-            memory[i * 37 % count * (kLine / 8)] = va + (i + 1) * 37 % count * kLine;
     }
     static ModelTime cycles(std::uint64_t count) { return duration_ps(count, config().hz); }
 
@@ -224,15 +211,15 @@ TEST_F(MemoryTime, AVectorLoadIsPreemptedInside) {
 
 TEST_F(MemoryTime, APointerChaseTakesItsLatencies) {
     constexpr std::uint64_t kSteps = 2000, kLoop = 3;
-    link(words(0), kData, kSteps);
+    link_ring(words(0), kData, kSteps);
     expect_near(run(kChase, {kData, kSteps}, 1), kSteps * (far_memory().vram_latency_ps + cycles(kLoop)));
-    link(reinterpret_cast<std::uint64_t*>(rig.host_data), kHostData, kSteps);
+    link_ring(reinterpret_cast<std::uint64_t*>(rig.host_data), kHostData, kSteps);
     expect_near(run(kChase, {kHostData, kSteps}, 1), kSteps * (far_memory().pcie_latency_ps + cycles(kLoop)));
 }
 
 TEST_F(MemoryTime, WhatIsInTheCacheCostsNothing) {
     constexpr std::uint64_t kLines = 32, kRounds = 1000, kLoop = 3;
-    link(words(0), kData, kLines);
+    link_ring(words(0), kData, kLines);
     const ModelTime cold = kLines * far_memory().vram_latency_ps;
     const ModelTime expected = cold + cycles(kLines * kRounds * kLoop);
     expect_near(run(kChase, {kData, kLines * kRounds}, 1), expected);

@@ -11,7 +11,7 @@
 namespace orrery::emu::test {
 namespace {
 
-constexpr std::uint64_t kHz = 1'000'000'000, kCycle = 1000, kLine = kMemoryLine;
+constexpr std::uint64_t kCycle = 1000;
 constexpr std::uint64_t kArea = 32 << 20;
 
 class Log final : public JobLog {
@@ -27,21 +27,9 @@ struct Card {
         rig.context.jobs = &log;
         rig.memory.count_in(rig.counters);
         load_image(rig);
-        VectorConfig config;
-        config.vlen = 2048;
-        config.datapath_bits = 2048;
-        config.hz = kHz;
-        config.l1_bytes = 32 << 10;
-        config.tlb_entries = 16;
-        config.in_flight = 512;
-        config.threads = threads;
-        unit = std::make_unique<VectorUnit>(config, rig.context);
+        unit = std::make_unique<VectorUnit>(counted_config(threads), rig.context);
     }
-    std::uint64_t entry(Kernel kernel) const {
-        std::uint64_t address = 0;
-        std::memcpy(&address, rig.vram.data() + kernel * sizeof address, sizeof address);
-        return address;
-    }
+    std::uint64_t entry(Kernel kernel) const { return entry_of(rig, kernel); }
     // Of instruction `n` of a kernel, which may be of two bytes.
     std::uint64_t pc(Kernel kernel, unsigned n) const {
         std::uint64_t at = entry(kernel);
@@ -51,17 +39,7 @@ struct Card {
     }
     orr_desc_kernel desc(Kernel kernel, std::initializer_list<std::uint64_t> args, std::uint32_t groups,
                          std::uint16_t items = 1) {
-        const std::uint64_t at = kDataBytes - 4096 * ++described;
-        std::ranges::copy(args, reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at));
-        orr_desc_kernel desc{};
-        desc.op = ORR_DESC_KERNEL;
-        desc.asid = 1;
-        desc.entry = entry(kernel);
-        desc.args = kData + at;
-        desc.grid_x = groups;
-        desc.block_x = items;
-        desc.grid_y = desc.grid_z = desc.block_y = desc.block_z = 1;
-        return desc;
+        return kernel_desc(rig, kernel, kDataBytes - 4096 * ++described, args, groups, items);
     }
     orr_desc_kernel triad(std::uint64_t words, std::uint32_t groups) {
         return desc(kTriad, {kData, kData + (1 << 18), kData + (2 << 18), words}, groups);
@@ -70,10 +48,8 @@ struct Card {
         return desc(kProduct, {kData, kData + (1 << 20), kData + (2 << 20), depth}, groups);
     }
     orr_desc_kernel chase(std::uint64_t steps, std::uint32_t groups) {
-        constexpr std::uint64_t kLines = 8192;
         auto* words = reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + (4 << 20));
-        for (std::uint64_t i = 0; i < kLines; ++i)
-            words[i * 37 % kLines * (kLine / 8)] = kData + (4 << 20) + (i + 1) * 37 % kLines * kLine;
+        link_ring(words, kData + (4 << 20), 8192);
         return desc(kChase, {kData + (4 << 20), steps}, groups);
     }
     orr_desc_kernel tree(std::uint32_t groups, std::uint16_t items) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -31,6 +33,49 @@ inline void load_image(Rig& rig, std::uint64_t host_bytes = 1 << 20) {
     rig.map(kHostData, host_bytes, ORR_TARGET_HOST, Rig::kHostBase);
 }
 
+inline std::uint64_t entry_of(const Rig& rig, Kernel kernel) {
+    std::uint64_t address = 0;
+    std::memcpy(&address, rig.vram.data() + kernel * sizeof address, sizeof address);
+    return address;
+}
+inline orr_desc_kernel kernel_desc(const Rig& rig, Kernel kernel, std::uint64_t args, std::uint32_t groups,
+                                   std::uint16_t items) {
+    orr_desc_kernel d{};
+    d.op = ORR_DESC_KERNEL;
+    d.asid = 1;
+    d.entry = entry_of(rig, kernel);
+    d.args = args;
+    d.grid_x = groups;
+    d.grid_y = d.grid_z = 1;
+    d.block_x = items;
+    d.block_y = d.block_z = 1;
+    return d;
+}
+// With its arguments at `at` in the data.
+inline orr_desc_kernel kernel_desc(Rig& rig, Kernel kernel, std::uint64_t at,
+                                   std::initializer_list<std::uint64_t> args, std::uint32_t groups,
+                                   std::uint16_t items) {
+    std::ranges::copy(args, reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at));
+    return kernel_desc(rig, kernel, kData + at, groups, items);
+}
+// A ring of pointers, a line each and far from one another.
+inline void link_ring(std::uint64_t* memory, std::uint64_t va, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i)
+        memory[i * 37 % count * (kMemoryLine / 8)] = va + (i + 1) * 37 % count * kMemoryLine;
+}
+// Where counts are held against what a test knows: a cycle is a nanosecond.
+inline VectorConfig counted_config(unsigned threads = 0) {
+    VectorConfig config;
+    config.vlen = 2048;
+    config.datapath_bits = 2048;
+    config.hz = 1'000'000'000;
+    config.l1_bytes = 32 << 10;
+    config.tlb_entries = 16;
+    config.in_flight = 512;
+    config.threads = threads;
+    return config;
+}
+
 class VectorUnitTest : public testing::Test {
   protected:
     VectorUnitTest() : unit(std::make_unique<VectorUnit>(config(), rig.context)) { load_image(rig); }
@@ -40,22 +85,9 @@ class VectorUnitTest : public testing::Test {
         config.first_port = 2;
         return config;
     }
-    std::uint64_t entry(Kernel kernel) const {
-        std::uint64_t address = 0;
-        std::memcpy(&address, rig.vram.data() + kernel * sizeof address, sizeof address);
-        return address;
-    }
+    std::uint64_t entry(Kernel kernel) const { return entry_of(rig, kernel); }
     orr_desc_kernel desc(Kernel kernel, std::uint64_t args, std::uint32_t groups, std::uint16_t items) const {
-        orr_desc_kernel d{};
-        d.op = ORR_DESC_KERNEL;
-        d.asid = 1;
-        d.entry = entry(kernel);
-        d.args = args;
-        d.grid_x = groups;
-        d.grid_y = d.grid_z = 1;
-        d.block_x = items;
-        d.block_y = d.block_z = 1;
-        return d;
+        return kernel_desc(rig, kernel, args, groups, items);
     }
     Completion run(const orr_desc_kernel& d) { return rig.run_one(unit->port(0), d); }
     std::uint64_t* data(std::uint64_t at = 0) {
