@@ -13,7 +13,6 @@
  * both stood still in between.
  */
 #include <linux/completion.h>
-#include <linux/ctype.h>
 #include <linux/delay.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -22,9 +21,9 @@
 #include <linux/workqueue.h>
 
 #include "orr_bo.h"
-#include "orr_cycle.h"
 #include "orr_device.h"
 #include "orr_far.h"
+#include "orr_far_search.h"
 #include "orr_foreign.h"
 #include "orr_look.h"
 
@@ -34,123 +33,11 @@
 #define ORR_FAR_LIFE HZ
 /* Looks for others, which are not trusted, are so far apart at least, and thrice as long as the last took. */
 #define ORR_FAR_BETWEEN msecs_to_jiffies(5)
-/* Questions that a look leads to; of others that are kept, also of one; waits of theirs that can be told. */
-#define ORR_FAR_ASKS 16u
+/* Questions of others that are kept, also of one. */
 #define ORR_FAR_KEPT 64u
 #define ORR_FAR_KEPT_OF_ONE 8u
-#define ORR_FAR_HOPS 8u
-/* Looks by which a question has come. */
-#define ORR_FAR_PATH 6u
-/* Waits behind the one of an answer that it tells of: together as many notes as a card keeps of a sender. */
-#define ORR_FAR_BEYOND 3u
 /* Time for the other driver to take a note, as the card may have no room for the next. */
 #define ORR_FAR_PAUSE_MS 4u
-
-static_assert(sizeof_field(struct orr_note, secret) + sizeof_field(struct orr_note, pad) ==
-	      ORR_QUEUE_NAME_BYTES);
-static_assert(sizeof_field(struct orr_note, epoch) + sizeof_field(struct orr_note, status) == ORR_FAR_PATH);
-
-/**
- * enum orr_far_answer - in orr_note.status of ORR_NOTE_STUCK_BACK
- * @ORR_FAR_FREE: somebody who is not stuck would signal it, or nobody knows
- * @ORR_FAR_NONE: nobody here would
- * @ORR_FAR_HELD: all who would are stuck
- * @ORR_FAR_OPEN: there is no answer yet; not in notes
- */
-enum orr_far_answer {
-	ORR_FAR_FREE,
-	ORR_FAR_NONE,
-	ORR_FAR_HELD,
-	ORR_FAR_OPEN,
-};
-
-/**
- * struct orr_far_wait - who waits on another machine
- */
-struct orr_far_wait {
-	/** @node: of his card */
-	u32 node;
-	/** @name: his */
-	char name[ORR_QUEUE_NAME_BYTES];
-};
-
-/**
- * struct orr_far_ask - a question to another driver
- */
-struct orr_far_ask {
-	/** @odev: the card that has lent the memory; a reference */
-	struct orr_device *odev;
-	/** @lessee: who is asked */
-	struct orr_lessee lessee;
-	/** @offset: of the semaphore */
-	u64 offset;
-	/** @wanted: value that is waited for */
-	u64 wanted;
-	/** @wait: in orr_look.far */
-	u32 wait;
-	/** @number: of the question, among all of this driver */
-	u16 number;
-	/** @answer: to it; orr_far_lock */
-	enum orr_far_answer answer;
-	/** @stamp: that came with it */
-	u64 stamp;
-	/** @name: of who waits */
-	char name[ORR_QUEUE_NAME_BYTES];
-	/** @there: who would signal it, for whom he waits, and so on, as the answer says */
-	struct orr_far_wait there[1 + ORR_FAR_BEYOND];
-	/** @known: of @there; its first has a place before there is an answer */
-	u32 known;
-};
-
-/**
- * struct orr_far_search - a search as it concerns one look
- */
-struct orr_far_search {
-	/** @link: in orr_far_searches, or in orr_far_new before there was a look */
-	struct list_head link;
-	/** @id: the search's, for all machines */
-	u64 id;
-	/** @begun: jiffies */
-	unsigned long begun;
-	/** @from: card by which another driver has asked; a reference. NULL: a process here waits for it */
-	struct orr_device *from;
-	/** @at: that driver, in orr_fabric.foreign */
-	u32 at;
-	/** @node: its card's */
-	u32 node;
-	/** @number: what it calls the question */
-	__le16 number;
-	/** @import: what it asks about */
-	struct orr_look_import import;
-	/** @wanted: likewise */
-	u64 wanted;
-	/** @name: of who waits there */
-	char name[ORR_QUEUE_NAME_BYTES];
-	/** @answer: ORR_FAR_OPEN before there is one; orr_far_lock */
-	enum orr_far_answer answer;
-	/** @told: that it was */
-	bool told;
-	/** @done: there is one, for a process */
-	struct completion done;
-	/** @path: looks by which it came, a mark each, and at last its own; 0: the rest */
-	u8 path[ORR_FAR_PATH];
-	/** @stamp: of the look */
-	u64 stamp;
-	/** @held: by wait: packets of this machine hold it, too */
-	bool held[ORR_LOOK_MAX_FAR];
-	/** @waits: of @held */
-	u32 waits;
-	/** @ask: questions */
-	struct orr_far_ask ask[ORR_FAR_ASKS];
-	/** @asks: of @ask */
-	u32 asks;
-	/** @hop: the way from the wait of another machine on */
-	struct orr_hop hop[ORR_FAR_HOPS];
-	/** @hops: of @hop */
-	u32 hops;
-	/** @last: the wait to which that leads, ORR_LOOK_NONE: to none */
-	u32 last;
-};
 
 static void orr_far_look_work(struct work_struct *work);
 static void orr_far_tell_work(struct work_struct *work);
@@ -168,65 +55,12 @@ static unsigned long orr_far_next;
 static DECLARE_DELAYED_WORK(orr_far_looker, orr_far_look_work);
 static DECLARE_WORK(orr_far_teller, orr_far_tell_work);
 
-static void orr_far_name_put(struct orr_note *note, const char *name)
-{
-	memcpy(note->secret, name, sizeof(note->secret));
-	memcpy(note->pad, name + sizeof(note->secret), sizeof(note->pad));
-}
-
-static void orr_far_path_put(struct orr_note *note, const u8 *path)
-{
-	memcpy(&note->epoch, path, sizeof(note->epoch));
-	memcpy(&note->status, path + sizeof(note->epoch), sizeof(note->status));
-}
-
-static void orr_far_path_get(const struct orr_note *note, u8 *path)
-{
-	memcpy(path, &note->epoch, sizeof(note->epoch));
-	memcpy(path + sizeof(note->epoch), &note->status, sizeof(note->status));
-}
-
-/* Puts the look's own mark behind those before. Return: false: it came by too many. */
-static bool orr_far_mark(struct orr_far_search *search)
-{
-	u8 *end = memchr(search->path, 0, sizeof(search->path));
-
-	if (!end)
-		return false;
-	memset(end, 0, search->path + sizeof(search->path) - end);
-	*end = get_random_u32_inclusive(1, U8_MAX);
-	return true;
-}
-
-/* Did the question come by that look of this driver? */
-static bool orr_far_came_by(const struct orr_far_search *search, const struct orr_far_search *other)
-{
-	const u8 *last = memchr(other->path, 0, sizeof(other->path));
-	const u32 at = (last ? last - other->path : sizeof(other->path)) - 1;
-
-	return other->id == search->id && !memcmp(search->path, other->path, at + 1);
-}
-
 /* To whom had the place then: it may be another's by now. */
 static void orr_far_say(struct orr_device *odev, u32 at, u32 node, const struct orr_note *note)
 {
 	guard(mutex)(&odev->fabric.lock);
 	if (odev->fabric.foreign[at].greet.session && odev->fabric.foreign[at].node == node)
 		orr_foreign_say(odev, at, note);
-}
-
-/* Another machine's text, which goes to terminals here. */
-static void orr_far_name_get(const struct orr_note *note, char *name)
-{
-	u32 i;
-
-	memcpy(name, note->secret, sizeof(note->secret));
-	memcpy(name + sizeof(note->secret), note->pad, sizeof(note->pad));
-	name[ORR_QUEUE_NAME_BYTES - 1] = '\0';
-	for (i = 0; name[i]; i++)
-		if (!isascii(name[i]) || !isprint(name[i]))
-			name[i] = '?';
-	memset(name + i, 0, ORR_QUEUE_NAME_BYTES - i);
 }
 
 static void orr_far_free(struct orr_far_search *search)
@@ -236,42 +70,6 @@ static void orr_far_free(struct orr_far_search *search)
 	if (search->from)
 		drm_dev_put(&search->from->drm);
 	kfree(search);
-}
-
-/* What its answers say so far. */
-static enum orr_far_answer orr_far_sum(const struct orr_far_search *search)
-{
-	bool held[ORR_LOOK_MAX_FAR];
-	bool open = false;
-	u32 i;
-
-	memcpy(held, search->held, sizeof(held));
-	for (i = 0; i < search->asks; i++) {
-		const struct orr_far_ask *ask = &search->ask[i];
-
-		if (ask->answer == ORR_FAR_FREE)
-			return ORR_FAR_FREE;
-		open |= ask->answer == ORR_FAR_OPEN;
-		held[ask->wait] |= ask->answer == ORR_FAR_HELD;
-	}
-	if (open)
-		return ORR_FAR_OPEN;
-	/* What nobody has in his packets, a process may yet give. */
-	for (i = 0; i < search->waits; i++)
-		if (!held[i])
-			return ORR_FAR_FREE;
-	return ORR_FAR_HELD;
-}
-
-static u64 orr_far_stamp(const struct orr_far_search *search)
-{
-	u64 stamp = search->stamp;
-	u32 i;
-
-	/* A sum, as it is not always the same driver that asks first what two lead to. */
-	for (i = 0; i < search->asks; i++)
-		stamp += search->ask[i].stamp;
-	return stamp ?: 1;
 }
 
 static void orr_far_settle(struct orr_far_search *search)
@@ -324,13 +122,6 @@ static bool orr_far_collect(struct orr_far_search *search, struct orr_look *look
 		}
 	}
 	return true;
-}
-
-static bool orr_far_is_same(const struct orr_far_ask *one, const struct orr_far_ask *other)
-{
-	return one->odev == other->odev && one->lessee.at == other->lessee.at &&
-	       one->lessee.tag == other->lessee.tag && one->offset == other->offset &&
-	       one->wanted == other->wanted;
 }
 
 /* What has been asked on the way here is not asked again. */
@@ -392,106 +183,6 @@ static void orr_far_begin(struct orr_far_search *search)
 	orr_far_ask_all(search);
 }
 
-static bool orr_hop_is(const struct orr_hop *one, const struct orr_hop *other)
-{
-	return one->has_queue && other->has_queue && one->card == other->card &&
-	       one->queue == other->queue;
-}
-
-/* Where the way meets what was looked at; ORR_LOOK_NONE: nowhere. */
-static u32 orr_far_meets(const struct orr_look *look, const struct orr_hop *hop)
-{
-	struct orr_hop own;
-	u32 i;
-
-	for (i = 0; i < look->length; i++) {
-		orr_hop_take(&own, look, look->path[i]);
-		if (orr_hop_is(&own, hop))
-			return i;
-	}
-	return ORR_LOOK_NONE;
-}
-
-/*
- * The way back from another machine, as far as this one was asked about it: whose wait that was, and who of
- * this machine holds it. Return: whether it comes back to what was looked at.
- */
-static bool orr_far_back(const struct orr_far_search *back, struct orr_look *look,
-			 struct orr_far_cycle *cycle)
-{
-	struct orr_hop *last = &cycle->hop[cycle->count - 1];
-	u32 i, meets;
-
-	if (last->node == back->hop[0].node &&
-	    !memcmp(last->name, back->hop[0].name, sizeof(last->name))) {
-		kuid_t uid = last->uid;
-
-		*last = back->hop[0];
-		last->uid = uid;
-	} else {
-		cycle->hop[cycle->count++] = back->hop[0];
-	}
-	for (i = 1; i < back->hops; i++) {
-		meets = orr_far_meets(look, &back->hop[i]);
-		if (meets != ORR_LOOK_NONE) {
-			look->lead = meets;
-			return true;
-		}
-		cycle->hop[cycle->count++] = back->hop[i];
-	}
-	return false;
-}
-
-/* The question to which the way leads, and to which the answer is that it is held there, or NULL. */
-static const struct orr_far_ask *orr_far_last(const struct orr_far_search *search)
-{
-	u32 i;
-
-	for (i = 0; i < search->asks; i++)
-		if (search->ask[i].wait == search->last && search->ask[i].answer == ORR_FAR_HELD &&
-		    search->ask[i].known)
-			return &search->ask[i];
-	return NULL;
-}
-
-static void orr_far_there(const struct orr_far_ask *ask, struct orr_far_cycle *cycle)
-{
-	for (cycle->count = 0; cycle->count < ask->known; cycle->count++) {
-		struct orr_hop *hop = &cycle->hop[cycle->count];
-
-		*hop = (struct orr_hop){ .node = ask->there[cycle->count].node, .uid = ask->lessee.uid };
-		memcpy(hop->name, ask->there[cycle->count].name, sizeof(hop->name));
-	}
-}
-
-/* How the path of the look goes on. Return: 1, 0: that is not known, or -ENOMEM. */
-static int orr_far_tell(const struct orr_far_search *search, struct orr_look *look,
-			struct orr_far_cycle *cycle)
-{
-	const struct orr_far_ask *ask = orr_far_last(search);
-	const struct orr_far_search *back;
-
-	lockdep_assert_held(&orr_far_lock);
-	cycle->stamp = orr_far_stamp(search);
-	/* Its path is a circle by itself, or who said that it is held does not say by whom. */
-	if (!ask)
-		return look->lead < look->length;
-	cycle->hop = kcalloc(1 + ORR_FAR_BEYOND + ORR_FAR_HOPS, sizeof(*cycle->hop), GFP_KERNEL);
-	if (!cycle->hop)
-		return -ENOMEM;
-	list_for_each_entry(back, &orr_far_searches, link) {
-		if (back->id != search->id || back == search || back->hops < 2)
-			continue;
-		orr_far_there(ask, cycle);
-		if (orr_far_back(back, look, cycle))
-			return 1;
-	}
-	/* It does not come back. */
-	orr_far_there(ask, cycle);
-	cycle->count = 1;
-	return 1;
-}
-
 /**
  * orr_far_search - is what other machines hold stuck there, too?
  * @look: after orr_look_reach(), with somebody of this machine in its path
@@ -524,7 +215,7 @@ int orr_far_search(struct orr_look *look, struct orr_far_cycle *cycle)
 		if (left < 0)
 			ret = -ERESTARTSYS;
 		else if (search->answer == ORR_FAR_HELD)
-			ret = orr_far_tell(search, look, cycle);
+			ret = orr_far_tell(search, &orr_far_searches, look, cycle);
 	}
 	orr_far_free(search);
 	return ret;
@@ -632,18 +323,6 @@ void orr_far_asked(struct orr_device *odev, u32 at, const struct orr_note *note)
 			 time_before(now, orr_far_next) ? orr_far_next - now : 0);
 }
 
-static struct orr_note orr_far_back_note(const struct orr_far_search *search, enum orr_note_op op,
-					 const char *name)
-{
-	struct orr_note note = orr_fabric_say(op, search->import.tag);
-
-	note.object = cpu_to_le64(search->id);
-	note.number = search->number;
-	if (name)
-		orr_far_name_put(&note, name);
-	return note;
-}
-
 /* A process of this machine has begun it. */
 static bool orr_far_is_own(u64 id)
 {
@@ -654,38 +333,6 @@ static bool orr_far_is_own(u64 id)
 		if (search->id == id && !search->from)
 			return true;
 	return false;
-}
-
-/* The answer, and before it, which is behind it in @note, those who come next. Return: how many. */
-static u32 orr_far_notes(const struct orr_far_search *search, struct orr_note *note)
-{
-	const struct orr_far_ask *ask = orr_far_last(search);
-	struct orr_far_wait next[ORR_FAR_BEYOND];
-	u32 i, count = 0;
-
-	note[0] = orr_far_back_note(search, ORR_NOTE_STUCK_BACK,
-				    search->hops > 1 ? search->hop[1].name : NULL);
-	note[0].size = cpu_to_le64(orr_far_stamp(search));
-	note[0].status = cpu_to_le32(search->answer);
-	/* He who began it knows his own. */
-	if (search->answer != ORR_FAR_HELD || search->hops < 2 || orr_far_is_own(search->id))
-		return 1;
-	for (i = 2; i < search->hops && count < ORR_FAR_BEYOND; i++) {
-		next[count] = (struct orr_far_wait){ .node = search->import.odev->node };
-		/* Another user's are not for whom this one has lent something. */
-		if (uid_eq(search->hop[i].uid, search->hop[1].uid))
-			memcpy(next[count].name, search->hop[i].name, sizeof(next->name));
-		count++;
-	}
-	for (i = 0; ask && i < ask->known && count < ORR_FAR_BEYOND; i++)
-		next[count++] = ask->there[i];
-	for (i = 0; i < count; i++) {
-		/* The nearest goes first. */
-		note[count - i] = orr_far_back_note(search, ORR_NOTE_STUCK_HOP, next[i].name);
-		note[count - i].size = cpu_to_le64(next[i].node);
-	}
-	note[0].epoch = cpu_to_le16(1 + count);
-	return 1 + count;
 }
 
 static void orr_far_drop(struct orr_far_search *search)
@@ -715,7 +362,7 @@ static void orr_far_tell_work(struct work_struct *work)
 				drm_dev_get(&odev->drm);
 				at = search->at;
 				node = search->node;
-				notes = orr_far_notes(search, note);
+				notes = orr_far_notes(search, orr_far_is_own(search->id), note);
 				/* On what is held others may rest. */
 				if (search->answer != ORR_FAR_HELD)
 					orr_far_drop(search);
@@ -731,20 +378,6 @@ static void orr_far_tell_work(struct work_struct *work)
 			drm_dev_put(&odev->drm);
 		}
 	} while (odev);
-}
-
-/* The way from a wait of another machine on. */
-static void orr_far_keep_hops(struct orr_far_search *search, const struct orr_look *look)
-{
-	struct orr_hop *first = &search->hop[0];
-	u32 i;
-
-	search->hops = min(look->length, ORR_FAR_HOPS);
-	for (i = 0; i < search->hops; i++)
-		orr_hop_take(&search->hop[i], look, look->path[i]);
-	first->node = search->node;
-	first->uid = first->signaller_uid;
-	memcpy(first->name, search->name, sizeof(first->name));
 }
 
 /* Looks for another machine. Return: the answer, as far as this one's questions are not needed for it. */
