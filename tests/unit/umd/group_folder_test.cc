@@ -162,9 +162,12 @@ TEST_F(GroupFolders, WhatHasNotTheSecretIsNotThere) {
 }
 
 TEST_F(GroupFolders, WhoGivesUpEndsTheOthersWaits) {
+    std::latch all_know_all(3);  // who is still looking for the others would be told while it looks
     each(3, [&](int rank) {
         const auto own = member(rank, 3, rank);
-        ASSERT_TRUE(own->introduce());
+        const auto leaders = own->introduce();
+        all_know_all.arrive_and_wait();
+        ASSERT_TRUE(leaders) << leaders.error().text;
         if (rank == 2) return own->give_up(Error{orrErrorOutOfMemory, "no room"});
         const auto joints = own->plan({0, 1, 2}, {}, [&](const auto&) -> Result<std::vector<GroupLink>> {
             return std::vector{
