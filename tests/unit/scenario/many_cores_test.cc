@@ -1,5 +1,6 @@
 // Cards with as many cores as a SKU may have: the save areas of the real firmware hold a group of each.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,7 +22,8 @@ std::string sku_with(unsigned cores) {
     const auto at = text.find(old);
     EXPECT_NE(at, std::string::npos);
     text.replace(at, old.size(), fmt::format("\ncores = [{},", cores));
-    const auto file = std::filesystem::path(testing::TempDir()) / fmt::format("cores-{}.toml", cores);
+    const auto file =
+        std::filesystem::path(testing::TempDir()) / fmt::format("cores-{}-{}.toml", cores, ::getpid());
     std::ofstream(file) << text;
     return file.string();
 }
@@ -31,6 +33,7 @@ class ManyCores : public testing::TestWithParam<unsigned> {};
 // Two groups a core, and then a kernel on all cores that takes them away in the middle of the first.
 TEST_P(ManyCores, AreTakenAndGivenBack) {
     const unsigned cores = GetParam();
+    const std::string sku = sku_with(cores);
     const auto scenario = Scenario::parse(fmt::format(R"(
 name = "many"
 until = "1s"
@@ -57,8 +60,9 @@ queue = "short"
 at = "1040us"
 jobs = [{{op = "kernel", groups = {2}, cycles = 5000}}]
 )",
-                                                      sku_with(cores), 2 * cores, cores),
+                                                      sku, 2 * cores, cores),
                                           "many.toml");
+    std::filesystem::remove(sku);
     ASSERT_TRUE(scenario) << scenario.error();
     ASSERT_EQ(scenario->cards[0].sku.vector_cores, cores);
     const auto result = run(*scenario, {});
@@ -73,8 +77,7 @@ jobs = [{{op = "kernel", groups = {2}, cycles = 5000}}]
     EXPECT_GE(counters.at(ORR_CTR_SAVED_BYTES), 4096u * cores);
     EXPECT_LT(result->jobs.at(1).finished, result->jobs.at(0).finished);
     // All of it is as long as the work of one core: no core stood still, none did another's work twice.
-    const auto& sku = scenario->cards[0].sku;
-    const Ps work = (2 * 60'000 + 5'000) * (1'000'000'000'000 / sku.vector_hz);
+    const Ps work = (2 * 60'000 + 5'000) * (1'000'000'000'000 / scenario->cards[0].sku.vector_hz);
     EXPECT_GT(result->makespan, work);
     EXPECT_LT(result->makespan, 2 * work);
 }

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
+#include <string>
 
 namespace orrery::umd {
 namespace {
@@ -16,7 +18,7 @@ class CostFile : public ::testing::Test {
         std::ofstream(path_) << "orrery-task-costs-2\n" << lines;
         return costs_.load(path_);
     }
-    std::string path_ = ::testing::TempDir() + "/orrery_cost_model";
+    std::string path_ = ::testing::TempDir() + "/orrery_cost_model" + std::to_string(::getpid());
     CostModel costs_;
 };
 

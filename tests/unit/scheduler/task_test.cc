@@ -1,4 +1,6 @@
 // What task graphs compute, and when.
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -8,6 +10,7 @@
 #include <map>
 #include <random>
 #include <sstream>
+#include <string>
 #include <thread>
 
 #include "tests/unit/scheduler/task_fixture.h"
@@ -189,7 +192,7 @@ TEST_F(TaskTest, CancelBeforeTheStart) {
 }
 
 TEST_F(TaskTest, CostsAreMeasuredAndKept) {
-    const std::string path = ::testing::TempDir() + "/orrery_task_costs";
+    const std::string path = ::testing::TempDir() + "/orrery_task_costs" + std::to_string(::getpid());
     std::remove(path.c_str());
     orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
     options.cost_file = path.c_str();
@@ -220,7 +223,7 @@ TEST_F(TaskTest, CostsAreMeasuredAndKept) {
 }
 
 TEST_F(TaskTest, CostsAreThoseOfTheSkuThatTheyWereMeasuredOn) {
-    const std::string path = ::testing::TempDir() + "/orrery_task_costs_by_sku";
+    const std::string path = ::testing::TempDir() + "/orrery_task_costs_by_sku" + std::to_string(::getpid());
     // Of a library that did not tell SKUs apart: nobody knows whose they are.
     std::ofstream(path) << "orrery-task-costs-1\nadd_value:1:1:8 123456 64\n";
     system_.card(1).sku_name = "An other\tone";
@@ -259,7 +262,7 @@ TEST_F(TaskTest, CostsAreThoseOfTheSkuThatTheyWereMeasuredOn) {
 }
 
 TEST_F(TaskTest, ChannelsAreMeasuredOnceAndKept) {
-    const std::string path = ::testing::TempDir() + "/orrery_task_channels";
+    const std::string path = ::testing::TempDir() + "/orrery_task_channels" + std::to_string(::getpid());
     std::remove(path.c_str());
     // Of these no test has measured any.
     system_.card(0).sku_name = "left";

@@ -1,6 +1,7 @@
 // Perfetto traces and CSV.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <map>
@@ -284,7 +285,7 @@ TEST(Csv, QuotesNames) {
 
 TEST(Export, SaysWhatItWrote) {
     const auto debugger = debug(three_queues());
-    const std::string base = ::testing::TempDir() + "orrery-step-export";
+    const std::string base = ::testing::TempDir() + "orrery-step-export" + std::to_string(::getpid());
     const auto reply = debugger->execute("export csv " + base + ".csv");
     ASSERT_TRUE(reply) << reply.error().text;
     EXPECT_EQ(reply->data["files"].size(), 2u);

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -76,7 +77,7 @@ TEST(Programs, DamagedElfFilesHaveNoInterpreter) {
 }
 
 TEST(Programs, AreChosenByWordsOfTheCommand) {
-    const fs::path directory = fs::path(testing::TempDir()) / "programs";
+    const fs::path directory = fs::path(testing::TempDir()) / ("programs" + std::to_string(::getpid()));
     fs::create_directories(directory);
     for (const char* name : {"histogram", "orrery-smi", "other", "data"}) {
         std::ofstream(directory / name) << "x";

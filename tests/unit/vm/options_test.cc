@@ -1,8 +1,11 @@
 #include "tools/vm/options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
+#include <string>
 
 #include "tools/vm/qemu.h"
 #include "tools/vm/run/several.h"
@@ -68,9 +71,10 @@ TEST(Options, SeveralVmsShareTheCardsOfATopology) {
     EXPECT_EQ(status({"--vms", "2", "--shell"}), kExitUsage);
     EXPECT_EQ(status({"--vms", "2", "--net", "lab:1", "--", "x"}), kExitUsage);
     EXPECT_EQ(status({"--vms", "2", "--vm", "1", "--", "x"}), kExitUsage);
-    const std::string file = testing::TempDir() + "three.toml";
+    const std::string file = testing::TempDir() + "three.toml" + std::to_string(::getpid());
     std::ofstream(file) << "cards = 3\nshape = \"ring\"\n";
     EXPECT_EQ(status({"--vms", "2", "--topology", file, "--", "x"}), kExitUsage) << "not so many in each";
+    std::remove(file.c_str());
 }
 
 TEST(Options, CardsAreJoinedInAChainOrAsTheTopologySays) {
@@ -86,7 +90,7 @@ TEST(Options, CardsAreJoinedInAChainOrAsTheTopologySays) {
 }
 
 TEST(Options, ATopologyFileMaySayHowManyCardsThereAre) {
-    const std::string file = testing::TempDir() + "topology.toml";
+    const std::string file = testing::TempDir() + "topology.toml" + std::to_string(::getpid());
     std::ofstream(file) << "shape = 'torus'\ntorus = [3, 4]\n";
     EXPECT_EQ(good({"--topology", file, "--vram", "64M", "--", "x"}).cards, 12U);
     EXPECT_EQ(good({"--topology", file, "--vram", "64M", "--card-arg", "11:--threads=1", "--", "x"})
@@ -97,6 +101,7 @@ TEST(Options, ATopologyFileMaySayHowManyCardsThereAre) {
     EXPECT_EQ(drawn.planned.cards.size(), 12U);
     EXPECT_EQ(drawn.planned.links.size(), 24U);
     EXPECT_TRUE(drawn.planned.ports.empty());
+    std::remove(file.c_str());
 }
 
 TEST(Options, ATopologyNeedsNoMorePortsThanTheSkuHas) {
