@@ -3,6 +3,7 @@
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 work=$(mktemp -d)
+export work
 trap 'rm -rf -- "$work"' EXIT
 fail() { echo "FAILED: $1" >&2; tail -n 40 "$work"/*.txt >&2; exit 1; }
 
@@ -15,7 +16,11 @@ END
 cat > "$work/bin/ninja" << 'END'
 #!/bin/sh
 echo begin >> ninja.txt
-sleep 0.5
+# Until the other two have said that they wait.
+for _ in $(seq 1200); do
+    [ "$(cat "$work"/run*.txt | grep -c 'another run builds build/release; waiting')" = 2 ] && break
+    sleep 0.05
+done
 echo end >> ninja.txt
 END
 chmod +x "$work/bin"/*

@@ -20,10 +20,12 @@ left() { pgrep -f -x "sleep $nap" > /dev/null; }
 for moment in 0.1 0.2 0.3 0.4 0.5 0.6 0.8 1; do
     BASH_ENV=$work/slow setsid "$work/tools/make/prepare.sh" lts sleep "$nap" > /dev/null 2>&1 &
     run=$!
+    # Its group is there.
+    until kill -0 -- "-$run" 2> /dev/null || ! kill -0 "$run" 2> /dev/null; do sleep 0.01; done
     sleep "$moment"
     kill -TERM -- "-$run" 2> /dev/null || fail "it has ended by itself"
     wait "$run" && fail "status 0 after a signal"
-    for _ in $(seq 50); do
+    for _ in $(seq 300); do
         left || break
         sleep 0.1
     done
