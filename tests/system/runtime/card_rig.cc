@@ -63,11 +63,11 @@ bool ask(const std::string& name, const std::string& order, std::chrono::millise
     return false;
 }
 bool cable(const std::string& order) {
-    return ask("cable", order, std::chrono::seconds(5));
+    return ask("cable", order, std::chrono::seconds(60));
 }
 // Of the first card that lives.
 bool kill_card() {
-    return ask("kill", "please", std::chrono::seconds(10));
+    return ask("kill", "please", std::chrono::seconds(60));
 }
 
 bool link_up(const std::string& address) {

@@ -1,10 +1,13 @@
 // Task graphs of which something fails: what is told, what goes on, and what it costs.
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
 
 #include "tests/unit/scheduler/task_fixture.h"
+#include "tests/unit/umd/asleep.h"
 
 namespace orrery::umd::test {
 namespace {
@@ -198,7 +201,7 @@ TEST_P(CardGoes, AtAnyMomentAndTheGraphEnds) {
     const orrError_t told = orrTaskGraphWait(graph_);
     EXPECT_TRUE(told == orrSuccess || told == orrErrorDeviceLost) << orrGetLastErrorText();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(took.count(), 5);
+    EXPECT_LT(took.count(), 15);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, CardGoes, ::testing::Range(0u, 12u));
 
@@ -341,9 +344,9 @@ TEST_F(EightCards, DestroyedWhileItMakesQueues) {
     made_ = [&] {
         if (queues_.load() < 20) return;
         enough.store(true);
-        while (!destroys.load())
+        // Only while who destroys it waits for that.
+        while (!destroys.load() || !asleep(::getpid()))
             std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     };
     all_to_all(kCards);
     ASSERT_OK(orrTaskGraphStart(graph_));

@@ -261,6 +261,7 @@ TEST_F(GangTest, TheCauseMayBeAnotherLaunch) {
     ASSERT_OK(orrEventCreate(&event, 0));
     make_stream(1, 20'000);
     occupy(0);
+    card(1).pause(true);  // the limit begins when all have been launched
     ASSERT_OK(launch_pair());
     ASSERT_OK(orrEventRecord(event, stream_[1]));
     ASSERT_OK(orrStreamWaitEvent(b, event, 0));
@@ -268,6 +269,7 @@ TEST_F(GangTest, TheCauseMayBeAnotherLaunch) {
     on_0.stream = a;
     on_1.stream = b;
     ASSERT_OK(launch(on_0, on_1));
+    card(1).pause(false);
     ASSERT_TRUE(soon([&] { return stopped(1, "part1") && stopped(1, "b") && stopped(0, "a"); }));
     EXPECT_FAIL(orrStreamSynchronize(a), orrErrorLaunchTimeout,
                 "stream 'b' on device 1 had a part of the same launch over several devices");

@@ -260,7 +260,7 @@ TEST(Peer, WorkThatFoundNoRoomIsNotWaitedFor) {
     system.card(0).pause(false);
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_OK(orrStreamSynchronize(stream));
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
     EXPECT_OK(orrMemcpyAsync(there, here, 64, orrMemcpyDefault, stream));
     EXPECT_OK(orrStreamSynchronize(stream));
     EXPECT_OK(orrStreamDestroy(stream));
