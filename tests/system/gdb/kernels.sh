@@ -20,6 +20,7 @@ source=$(dirname "$0")/scale_kernel.cc
 line_of() { grep -n "$1" "$source" | cut -d: -f1; }
 cat > "$folder/script" <<END
 set pagination off
+set remotetimeout 60
 set confirm off
 set height 0
 set width 0

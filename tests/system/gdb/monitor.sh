@@ -9,6 +9,7 @@ program=$1 recording=$2
 serve "$program" "$recording"
 cat > "$folder/script" <<END
 set pagination off
+set remotetimeout 60
 set architecture riscv:rv64
 target remote 127.0.0.1:$port
 monitor why

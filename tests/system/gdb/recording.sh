@@ -15,6 +15,7 @@ cd "$folder"
 serve elsewhere/orrery-step run.otrace
 cat > script <<END
 set pagination off
+set remotetimeout 60
 set width 0
 target remote :$port
 break orrery::fw::Firmware::pass()
@@ -42,7 +43,7 @@ end
 LC_ALL=C sed 's/\.debug_aranges/.gnu_debuglink/' "$firmware" > linked.elf
 grep -q gnu_debuglink linked.elf || fail "the firmware has no such section to rename"
 serve elsewhere/orrery-step run.otrace --elf linked.elf
-gdb-multiarch -nx -batch -ex "target remote :$port" -ex 'remote get /orrery-fw.elf got.elf' -ex kill \
+gdb-multiarch -nx -batch -ex 'set remotetimeout 60' -ex "target remote :$port" -ex 'remote get /orrery-fw.elf got.elf' -ex kill \
     > gdb.out 2>&1 || fail "gdb ended with status $?"
 end
 grep -q debug_info got.elf || fail "gdb did not get the ELF"

@@ -175,9 +175,14 @@ until grep -q ready-for-interrupt "$folder/gdb.out"; do
     sleep 0.1
 done
 # gdb hands its own SIGINT on, but only once it waits for the target.
+sleep 1
 while kill -INT "$gdb_pid" 2>/dev/null; do
-    sleep 0.5
-    grep -q interrupted "$folder/gdb.out" && break
+    # A second one would meet it while it stops, or later.
+    for _ in $(seq 100); do
+        sleep 0.1
+        grep -q interrupted "$folder/gdb.out" && break 2
+        kill -0 "$gdb_pid" 2>/dev/null || break
+    done
 done
 wait "$gdb_pid" || fail "gdb ended with status $?"
 gdb_pid=''

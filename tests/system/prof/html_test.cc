@@ -231,7 +231,13 @@ TEST_F(Page, HasTracksForThreadsEnginesAndStreams) {
                                     "head Card 0", "chart vector cores", "chart copy engines", "row compute",
                                     "head Card 1", "chart copy engines", "row stream 2"));
     EXPECT_EQ(text("h1"), "a step.prof");
-    EXPECT_GT(now["frames"], 0);
+    // The first frame comes when the browser paints.
+    EXPECT_TRUE(browser_
+                    ->run_async("const done = arguments[0];"
+                                "const look = () => orreryPage.state().frames > 0 ? done(true) : "
+                                "setTimeout(look, 20);"
+                                "setTimeout(() => done(false), 60000); look();")
+                    .get<bool>());
     // All of it is in sight at first.
     EXPECT_LT(now["model"]["begin"], 0);
     EXPECT_GT(now["model"]["begin"].get<double>() + now["model"]["span"].get<double>(), 200'000'000);
@@ -315,7 +321,9 @@ TEST_F(Page, ZoomsAroundThePointerAndMoves) {
     EXPECT_LE(state()["model"]["span"], 300'000'000);
     browser_->key("0");
     EXPECT_EQ(state()["model"], first["model"]);
-    click(slice("softmax"), true);  // twice: it fills the pane
+    // Twice: it fills the pane. On a slow host the second click may come too late to be one with the first.
+    for (int i = 0; i < 20 && state()["model"]["span"].get<double>() > 100e6; ++i)
+        click(slice("softmax"), true);
     EXPECT_NEAR(state()["model"]["span"], 44e6, 1e6);
 }
 
@@ -381,6 +389,8 @@ TEST_F(Page, ShowsWhereANameIsAmongMany) {
     EXPECT_EQ(text("#matches"), "1 found");
     // Of the row, the pixels that are not as faint as most.
     const Json at = place(slice("needle"));
+    // What was found is drawn with the next frame.
+    browser_->run_async("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0](true)));");
     const Json bright = browser_->run(
         "const box = canvas.getBoundingClientRect(), ratio = window.devicePixelRatio;"
         "const y = Math.round((arguments[1] - box.top) * ratio), x = Math.round((arguments[0] - box.left) * "
