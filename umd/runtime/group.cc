@@ -18,6 +18,8 @@ namespace {
 
 // Who fails tells why, once he looks; a process that is killed loses its queues before it counts as dead.
 constexpr std::int64_t kPatienceNs = 500'000'000;
+// Within it there is a cause of a failure that is seen, unless a card stands still.
+constexpr std::int64_t kCauseNs = 10'000'000'000;
 
 bool has_ended(const UniqueFd& process) {
     pollfd poll{process.get(), POLLIN, 0};
@@ -108,6 +110,17 @@ bool Group::stopped_here(std::uint64_t word) const {
             return true;
     }
     return false;
+}
+
+// A card tells the stream first, and then all that wait for it.
+bool Group::will_fail(int rank, const SemaphoreSlot& slot) const {
+    const std::uint64_t key = page_->queue(rank, GroupPage::Queue::kBarriers);
+    return std::ranges::any_of(context_.fleet().streams(), [&](const auto& stream) {
+        return queue_key(stream->context().node(), stream->number()) == key && stream->error() &&
+               std::ranges::any_of(stream->promises(), [&](const SemaphorePoint& point) {
+                   return point.va == slot.va && !slot.reached(point.value);
+               });
+    });
 }
 
 bool Group::waited_enough(int rank) {
@@ -250,11 +263,11 @@ std::optional<GroupCause> Group::cause() {
         bool any = false;
         for (int rank = 0; rank < size(); ++rank) {
             const auto& slot = members_[static_cast<std::size_t>(rank)].slot;
-            any |= slot != nullptr && (slot->failed() || lost_hold(rank));
+            any |= slot != nullptr && (slot->failed() || lost_hold(rank) || will_fail(rank, *slot));
         }
         for (const auto& edge : edges())
             any |= edge->own()->failed();
-        if (!any || now_ns() - start > 2 * kPatienceNs) return std::nullopt;
+        if (!any || now_ns() - start > kCauseNs) return std::nullopt;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }

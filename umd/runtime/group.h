@@ -114,6 +114,8 @@ class Group final : public Fleet::Watched {
     std::optional<GroupCause> cause_of_failure(int rank, const SemaphoreSlot& slot);
     // Nobody signals its semaphore any more, and it has not left.
     bool lost_hold(int rank) const;
+    // A stream of this process in which it had a barrier has stopped, and the others do not know yet.
+    bool will_fail(int rank, const SemaphoreSlot& slot) const;
     // Others have had their time to tell why it failed.
     bool waited_enough(int rank);
     // This member's call has failed for good: the others cannot meet it any more.
