@@ -97,7 +97,7 @@ Status SampleLog::drain() {
 Status SampleLog::enter(std::unique_lock<std::timed_mutex>& telling) {
     telling = std::unique_lock(drain_mutex_, std::defer_lock);
     if (telling.try_lock_for(kDrainLimit)) return {};
-    return fail(orrErrorTimeout, "a callback that is told of samples has not returned for a second");
+    return fail(orrErrorTimeout, "a callback that is told of samples has not returned for 10 s");
 }
 
 Status SampleLog::take_all(bool last) {

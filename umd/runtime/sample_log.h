@@ -33,10 +33,10 @@ class SampleLog {
 
   private:
     static constexpr std::chrono::milliseconds kPause{5};
-    static constexpr std::chrono::seconds kDrainLimit{1};
+    static constexpr std::chrono::seconds kDrainLimit{10};
 
     void run(const std::stop_token& stop);
-    // Locks drain_mutex_, and waits for it a second at most.
+    // Locks drain_mutex_, and waits for it 10 s at most.
     Status enter(std::unique_lock<std::timed_mutex>& telling);
     // Tells what there is, or keeps it for later; last: other samples are asked for behind it, or none.
     Status take_all(bool last);

@@ -19,7 +19,7 @@ namespace orrery::umd {
 namespace {
 
 constexpr std::size_t kBatch = 256;
-constexpr std::chrono::seconds kDrainLimit{1};
+constexpr std::chrono::seconds kDrainLimit{10};
 
 // This thread tells records: what a callback calls must not wait for that.
 thread_local bool t_telling = false;
@@ -256,8 +256,7 @@ Status WorkLog::drain() {
     if (state_.load() != State::kOn) return {};
     std::unique_lock lock(drain_mutex_, std::defer_lock);
     if (!lock.try_lock_for(kDrainLimit))
-        return fail(orrErrorTimeout,
-                    "a callback that is told of the card's work has not returned for a second");
+        return fail(orrErrorTimeout, "a callback that is told of the card's work has not returned for 10 s");
     struct Telling {
         Telling() { t_telling = true; }
         ~Telling() { t_telling = false; }

@@ -206,8 +206,8 @@ ORR_API orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription);
 
 /**
  * All that cards have done until now has been told when it returns. orrErrorNotSupported: a card, or its
- * driver, tells nothing; others do. orrErrorTimeout: another thread's callback has kept it waiting for a
- * second. In a callback that is told of work it does nothing; in another, all is told a little later.
+ * driver, tells nothing; others do. orrErrorTimeout: another thread's callback has kept it waiting for
+ * 10 s. In a callback that is told of work it does nothing; in another, all is told a little later.
  */
 ORR_API orrError_t orrProfFlush(void);
 
