@@ -17,6 +17,7 @@
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
+#include <orrery/hw/trace_sink.h>
 
 #include "tools/scenario/collector.h"
 #include "tools/scenario/machine.h"
@@ -79,6 +80,11 @@ class Runner {
     Done set_up_contexts(std::uint32_t card);
     Done map_context(std::uint32_t card, std::uint32_t asid);
     Done name(std::uint32_t card, std::uint32_t kind, std::uint32_t number, const std::string& text);
+    // Behind all else in the card's host memory.
+    std::uint64_t sink_at(std::uint32_t card) {
+        return kRamBase + machine(card).card().ram().size() - sizeof(orr_trace_sink) - options_.profile_bytes;
+    }
+    void profile(std::uint32_t card);
     void schedule();
     void submit(const Submit& submit);
     void act(const Action& action);
@@ -136,6 +142,7 @@ Runner::Done Runner::make_cards() {
             config.card.links.push_back(link);
         }
         if (n < options_.record.size()) config.card.record = options_.record[n];
+        if (options_.profile_bytes != 0) ram[n] += options_.profile_bytes + sizeof(orr_trace_sink);
         config.card.ram_bytes = (ram[n] + 4095) / 4096 * 4096;
         config.save_areas = scenario_.save_areas;
         config.image = options_.image.signed_image();
@@ -310,8 +317,23 @@ Runner::Done Runner::set_up_card(std::uint32_t card) {
             on.write32(link + ORR_R_LINK_GRANT_CMD, slot | ORR_LINK_GRANT_SET);
         }
     }
+    if (options_.profile_bytes != 0) profile(card);
     if (auto booted = on.boot(); !booted) return booted;
     return set_up_contexts(card);
+}
+
+void Runner::profile(std::uint32_t card) {
+    Machine& on = machine(card);
+    on.write64(ORR_R_SINK_BASE, sink_at(card));
+    on.write64(ORR_R_SINK_TYPES, ~std::uint64_t{0});
+    on.write32(ORR_R_SINK_ASK, ORR_SINK_ASK_JOBS);
+    on.write64(ORR_R_SINK_SET, ~std::uint64_t{0});
+    on.write64(ORR_R_SINK_SET_HIGH, ~std::uint64_t{0});
+    on.write32(ORR_R_SINK_PERIOD, ORR_SINK_PERIOD_MIN);
+    on.write32(ORR_R_SINK_PC_PERIOD, ORR_SINK_PC_PERIOD_MIN);
+    on.write64(ORR_R_SINK_STEP_UNTIL, ~std::uint64_t{0});
+    on.write32(ORR_R_SINK_STEP_CORE, 1);
+    on.write32(ORR_R_SINK_BYTES, options_.profile_bytes);
 }
 
 Runner::Done Runner::set_up() {
@@ -504,6 +526,12 @@ std::expected<Result, std::string> Runner::finish() {
         const auto lines = machine(n).log();
         for (std::size_t line = log_skip_[n]; line < lines.size(); ++line)
             result.log.push_back(fmt::format("card {}: {}", n, lines[line]));
+        if (options_.profile_bytes == 0) continue;
+        const std::uint8_t* const sink = machine(n).host(sink_at(n));
+        Result::Sink& out = result.sinks.emplace_back();
+        std::memcpy(&out.head, sink, sizeof out.head);
+        out.ring.resize(options_.profile_bytes / sizeof(std::uint64_t));
+        std::memcpy(out.ring.data(), sink + sizeof(orr_trace_sink), options_.profile_bytes);
     }
     return result;
 }

@@ -89,6 +89,13 @@ struct Result {
     // Options::keep_history: of each card, all that its firmware told since power-on, in model time.
     std::vector<std::vector<records::Record>> history;
     std::vector<std::string> log;  // what the cards complained about
+    // Options::profile_bytes: of each card, its ring (orrery/hw/trace_sink.h) and how many words were written
+    // to it.
+    struct Sink {
+        std::uint64_t head = 0;
+        std::vector<std::uint64_t> ring;
+    };
+    std::vector<Sink> sinks;
 
     std::uint64_t counter(std::uint32_t card, orr_counter number) const { return counters[card][number]; }
 };
@@ -102,6 +109,10 @@ struct Options {
     std::string program = kProgram;
     bool keep_records = false;
     bool keep_history = false;
+    // Of each card's ring in host memory for all that it can be profiled by, from power-on: the firmware's
+    // records, those of jobs, samples of all counters and of where vector cores are at the shortest periods,
+    // and all instructions of core 0. A power of two, ORR_R_SINK at most; 0: the cards are not profiled.
+    std::uint32_t profile_bytes = 0;
 };
 
 // Errors: a scenario that check() refuses, an image that does not boot, a command that the firmware refuses.
