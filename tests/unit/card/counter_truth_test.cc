@@ -1,0 +1,199 @@
+// Counters of the control core and of links against what the test itself can count.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tests/unit/card/card_rig.h"
+
+namespace orrery::emu {
+namespace {
+
+constexpr std::uint32_t kAsid = 2;
+constexpr std::uint64_t kLocalVa = 0x10000, kPeerVa = 0x20000, kGranted = 0x100000;
+constexpr std::uint64_t kSnapshot = kRamBase + 0x200000;
+
+// As a snapshot has it: some counters know only then.
+std::uint64_t now_is(CardRig& rig, orr_counter number) {
+    rig.write64(ORR_R_SNAPSHOT, kSnapshot | 1);
+    EXPECT_EQ(rig.read32(ORR_R_SNAPSHOT_DONE), 1u);
+    return rig.word(kSnapshot + 8 * number);
+}
+
+// One for the doorbell that starts a script, one for each time that the timer runs out, and one for the jobs
+// that end before anybody looks.
+TEST(CounterTruth, OfTheCoresInterrupts) {
+    CardRig rig;
+    rig.boot_script();
+    rig.map_page(kAsid, 0x1000, 0x1000, kRw);
+    rig.run(rig.set_root(kAsid));
+    const auto interrupts = [&](const std::vector<script_op>& script) {
+        const std::uint64_t before = now_is(rig, ORR_CTR_CORE_INTERRUPTS);
+        rig.run(script);
+        return now_is(rig, ORR_CTR_CORE_INTERRUPTS) - before;
+    };
+    EXPECT_EQ(interrupts({}), 1u);
+    EXPECT_EQ(interrupts({CardRig::read(SOC_TIME), CardRig::read(SOC_TIME)}), 1u);
+    for (const unsigned sleeps : {1u, 2u, 7u}) {
+        EXPECT_EQ(interrupts(std::vector<script_op>(sleeps, {OP_SLEEP, 0, 5'000'000, 0})), 1 + sleeps);
+    }
+    orr_desc_copy fill{};
+    fill.op = ORR_DESC_FILL;
+    fill.pattern_bytes = 8;
+    fill.asid = kAsid;
+    fill.dst = 0x1000;
+    fill.row_bytes = 64;
+    fill.rows = 1;
+    std::vector<script_op> jobs;
+    for (unsigned n = 0; n < 3; ++n) {
+        const auto job = CardRig::start_job(0, fill, n);
+        jobs.insert(jobs.end(), job.begin(), job.end());
+        jobs.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
+        jobs.push_back(CardRig::read(SOC_DONE_POP));
+    }
+    EXPECT_EQ(interrupts(jobs), 1u + 3u);
+}
+
+// Two cards whose link is slow: what is sent at once waits for what was sent before.
+class LinkTruth : public testing::Test {
+  protected:
+    LinkTruth() : path_(fmt::format("/tmp/orrery-link-truth-{}", ::getpid())) {}
+    ~LinkTruth() override { std::filesystem::remove(path_); }
+
+    void bring_up(const std::string& plan) {
+        a_ = make(1, "0:listen:" + path_, plan);
+        b_ = make(2, "0:connect:" + path_, "");
+        const auto up = [](CardRig& rig) { return rig.read32(ORR_R_LINK(0)) == ORR_LINK_UP; };
+        for (int i = 0; i < 60'000 && !(up(*a_) && up(*b_)); ++i) {
+            for (int n = 0; n < 100; ++n)
+                step();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        ASSERT_TRUE(up(*a_) && up(*b_));
+        a_->join(1, 0, 2);
+        b_->join(2, 0, 1);
+        a_->boot_script();
+        b_->boot_script();
+        b_->grant(0, 0, kGranted, ORR_PAGE_SIZE, 1);
+        step();
+        a_->map_page(kAsid, kLocalVa, 0x40000, kRw);
+        a_->map_page(kAsid, kPeerVa, kGranted, kRw | of_node(2));
+        a_->run(a_->set_root(kAsid));
+    }
+    static std::unique_ptr<CardRig> make(std::uint64_t uid, const std::string& link,
+                                         const std::string& plan) {
+        CardConfig config = CardRig::config();
+        config.uid = uid;
+        config.sku.link_lanes = 1;
+        config.sku.link_gbps = 1;
+        config.links.push_back(*LinkConfig::parse(link));
+        if (!plan.empty()) config.faults = *FaultPlan::parse(plan);
+        return std::make_unique<CardRig>(std::move(config));
+    }
+    void step() {
+        a_->card().step();
+        b_->card().step();
+    }
+    // Signals the peer's semaphores 0 to count - 1, one behind the other, and gives for each the core's time
+    // before it did, and then that of its arrival. Before the first a copy of so many bytes begins, which
+    // takes copy_ps_.
+    std::vector<std::pair<ModelTime, ModelTime>> signal(unsigned count, std::uint64_t value,
+                                                        std::uint32_t bytes = 0) {
+        orr_desc_copy copy{};
+        copy.op = ORR_DESC_COPY;
+        copy.asid = kAsid;
+        copy.src = kLocalVa;
+        copy.dst = kPeerVa + ORR_PAGE_SIZE / 2;
+        copy.row_bytes = bytes;
+        copy.rows = 1;
+        std::vector<script_op> script;
+        if (bytes != 0) script = CardRig::start_job(0, copy, 1);
+        const std::size_t first = script.size();
+        for (unsigned n = 0; n < count; ++n) {
+            script.push_back(CardRig::read(SOC_TIME));
+            const auto one = CardRig::signal(kAsid, kPeerVa + 16 * std::uint64_t{n}, value);
+            script.insert(script.end(), one.begin(), one.end());
+        }
+        const std::size_t last = script.size();
+        if (bytes != 0) {
+            script.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
+            for (const int each : {SOC_DONE_POP, SOC_DONE_STATUS, SOC_DONE_START_PS, SOC_DONE_END_PS})
+                script.push_back(CardRig::read(static_cast<std::uint64_t>(each)));
+        }
+        const auto ran = a_->run(script);
+        if (bytes != 0) {
+            EXPECT_EQ(ran[last + 2].result, ORR_DONE_OK);
+            copy_ps_ = ran[last + 4].result - ran[last + 3].result;
+        }
+        for (int i = 0; i < 2000; ++i)
+            step();
+        b_->settle();
+        std::vector<std::pair<ModelTime, ModelTime>> times;
+        for (unsigned n = 0; n < count; ++n) {
+            const std::size_t at = first + n * (last - first) / count;
+            EXPECT_EQ(ran[at + 4].result, ORR_FAULT_NONE);
+            orr_semaphore there{};
+            std::memcpy(&there, b_->card().vram().at(kGranted + 16 * std::uint64_t{n}, sizeof there),
+                        sizeof there);
+            EXPECT_EQ(there.value, value);
+            times.emplace_back(ran[at].result, there.time_ps);
+        }
+        return times;
+    }
+
+    std::string path_;
+    std::unique_ptr<CardRig> a_, b_;
+    ModelTime copy_ps_ = 0;
+};
+
+TEST_F(LinkTruth, OfHowLongMessagesWaitForOthers) {
+    ASSERT_NO_FATAL_FAILURE(bring_up(""));
+    // One alone: from the core's look at its clock to its arrival there is always as much.
+    const auto alone = signal(1, 1);
+    const std::uint64_t before = now_is(*a_, ORR_CTR_LINK_WAIT_PS);
+    EXPECT_EQ(before, 0u);
+    const ModelTime way = alone[0].second - alone[0].first;
+    signal(0, 1, 2048);  // whose translations are at hand from here on
+    for (const std::uint32_t bytes : {64u, 1024u, 2048u}) {
+        std::uint64_t was = now_is(*a_, ORR_CTR_LINK_WAIT_PS);
+        signal(0, 1, bytes);
+        EXPECT_EQ(now_is(*a_, ORR_CTR_LINK_WAIT_PS), was) << "nobody else sends";
+        const ModelTime copy_alone = copy_ps_;
+        ModelTime signals = 0;
+        for (const auto& [begun, arrived] : signal(8, 2 + bytes, bytes))
+            signals += arrived - begun - way;
+        // Parts of the copy wait for signals that came in between, too.
+        was = now_is(*a_, ORR_CTR_LINK_WAIT_PS) - was;
+        EXPECT_EQ(was, signals + (copy_ps_ - copy_alone)) << bytes;
+        // Nobody waits for one that has gone long ago; several for one of 16 us.
+        EXPECT_EQ(signals > 0, bytes >= 1024) << bytes;
+    }
+    EXPECT_EQ(now_is(*b_, ORR_CTR_LINK_WAIT_PS), 0u);
+    for (CardRig* const each : {a_.get(), b_.get()}) {
+        EXPECT_EQ(now_is(*each, ORR_CTR_LINK_RETRIES), 0u);
+        EXPECT_EQ(now_is(*each, ORR_CTR_LINK_CREDIT_PS), 0u);
+    }
+}
+
+// The plan says how often which frame comes damaged; the receiver counts those by itself.
+TEST_F(LinkTruth, OfFramesThatWereSentAgain) {
+    ASSERT_NO_FATAL_FAILURE(
+        bring_up("wire port=0 first=2 count=3 corrupt; wire port=0 first=10 count=1 corrupt"));
+    signal(10, 1);
+    EXPECT_EQ(now_is(*a_, ORR_CTR_LINK_RETRIES), 4u);
+    EXPECT_EQ(now_is(*b_, ORR_CTR_LINK_RETRIES), 0u);
+    EXPECT_EQ(b_->read32(ORR_R_LINK(0) + ORR_R_LINK_CRC_ERRORS), 4u);
+    EXPECT_EQ(now_is(*b_, ORR_CTR_LINK_RX_MESSAGES), 10u) << "each once";
+}
+
+}  // namespace
+}  // namespace orrery::emu
