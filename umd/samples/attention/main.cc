@@ -20,11 +20,12 @@ namespace {
 using namespace orrery::sample;
 
 constexpr const char* kHelp =
-    "usage: attention [--quick]\n"
+    "usage: attention [--quick] [--exact]\n"
     "Attention on the first Orrery card: fused into one kernel, and as a chain of three. Checked against the "
     "CPU.\n"
     "\n"
     "  --quick     short sequences\n"
+    "  --exact     work queued behind one release: the card\'s times to the picosecond, no others\n"
     "Exit status: 0 all correct, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
 struct Shape {

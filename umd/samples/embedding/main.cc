@@ -14,12 +14,13 @@ namespace {
 using namespace orrery::sample;
 
 constexpr const char* kHelp =
-    "usage: embedding [--quick]\n"
+    "usage: embedding [--quick] [--exact]\n"
     "Sums rows of a table, picked by index in bags of variable length, on the first Orrery card, and checks "
     "the "
     "sums against the CPU.\n"
     "\n"
     "  --quick     fewer bags\n"
+    "  --exact     work queued behind one release: the card\'s times to the picosecond, no others\n"
     "Exit status: 0 all correct, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
 int run(bool quick) {

@@ -12,10 +12,11 @@ namespace {
 using namespace orrery::sample;
 
 constexpr const char* kHelp =
-    "usage: gemm [--quick]\n"
+    "usage: gemm [--quick] [--exact]\n"
     "Multiplies matrices by tiles on the first Orrery card, and checks the products against the CPU.\n"
     "\n"
     "  --quick     one small product\n"
+    "  --exact     work queued behind one release: the card\'s times to the picosecond, no others\n"
     "Exit status: 0 all correct, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
 Row product(const orrery::Stream& stream, orrFunction_t kernel, std::uint32_t m, std::uint32_t n,

@@ -15,12 +15,13 @@ namespace {
 using namespace orrery::sample;
 
 constexpr const char* kHelp =
-    "usage: overlap [--quick]\n"
+    "usage: overlap [--quick] [--exact]\n"
     "Copies to the card, kernels and copies back: one after the other, overlapped by streams, and as a "
     "captured "
     "graph.\n"
     "\n"
     "  --quick     smaller chunks\n"
+    "  --exact     work queued behind one release: the card\'s times to the picosecond, no others\n"
     "Exit status: 0 all correct, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
 constexpr std::size_t kChunks = 8, kStreams = 3;

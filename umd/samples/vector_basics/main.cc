@@ -17,11 +17,12 @@ namespace {
 using namespace orrery::sample;
 
 constexpr const char* kHelp =
-    "usage: vector_basics [--quick]\n"
+    "usage: vector_basics [--quick] [--exact]\n"
     "Runs the kernels that everybody writes first on the first Orrery card, and checks them against the "
     "CPU.\n"
     "\n"
     "  --quick     small sizes\n"
+    "  --exact     work queued behind one release: the card\'s times to the picosecond, no others\n"
     "Exit status: 0 all correct, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
 // Each is the work of one core for long enough that what a group costs does not show.
