@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "tools/prof/counter_series.h"
 #include "tools/prof/show.h"
 
 namespace orrery::prof {
@@ -50,15 +54,12 @@ class Writer {
     // Each device of a process is a process of the timeline, in its own time.
     void add_work(const Activity& activity) {
         const Process& process = *activity.process;
-        std::map<std::uint32_t, std::uint64_t> devices;
+        devices_.clear();
         std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
+        std::vector<Place> places;
         for (const Work& one : activity.work) {
             const WorkRecord* const work = one.record;
-            const auto [device, new_device] = devices.try_emplace(work->device, kFirstTrack + ++devices_);
-            pid_ = device->second;
-            if (new_device) {
-                name("process_name", pid_, device_title(activity, work->device));
-            }
+            pid_ = device_pid(activity, work->device);
             const auto [track, is_new] =
                 lanes.try_emplace({work->stream, one.lane}, kFirstTrack + made_tracks_);
             made_tracks_ += is_new ? 1 : 0;
@@ -80,21 +81,29 @@ class Writer {
                                  {"end_ps", work->end_ps},
                                  {"used_ps", work->used_ps},
                                  {"outcome", work->outcome}}}});
+            // Their last moment is within them: what ends at it may be followed by another.
+            places.push_back({pid_, track->second, begin + length - std::min(length / 2, 0.001)});
             if (work->correlation == 0) continue;
-            Json flow = {{"ph", "s"},
-                         {"cat", "submit"},
-                         {"name", "submit"},
-                         {"id", ++flows_},
-                         {"pid", number_of(process)},
-                         {"tid", work->thread},
-                         {"ts", microseconds(work->submitted_ns)}};
-            events_.push_back(flow);
-            flow["ph"] = "f";
-            flow["bp"] = "e";
-            flow["pid"] = pid_;
-            flow["tid"] = track->second;
-            flow["ts"] = begin;
-            events_.push_back(std::move(flow));
+            flow("submit", {number_of(process), work->thread, microseconds(work->submitted_ns)},
+                 {pid_, track->second, begin});
+        }
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            const std::uint32_t cause = activity.work[i].cause;
+            // By clocks that are not known well enough it may go back in time.
+            if (cause == kNone || places[cause].us > places[i].us) continue;
+            flow("wait", places[cause], places[i]);
+        }
+        for (const CounterSeries& series : counter_series(activity)) {
+            pid_ = device_pid(activity, series.device);
+            for (const CounterSeries::Point& point : series.points) {
+                const double ns = static_cast<double>(point.ns) - static_cast<double>(begin_ns_);
+                events_.push_back({{"ph", "C"},
+                                   {"name", series.name},
+                                   {"pid", pid_},
+                                   {"tid", 0},
+                                   {"ts", ns / 1000},
+                                   {"args", {{series.unit, point.rate}}}});
+            }
         }
     }
 
@@ -104,6 +113,30 @@ class Writer {
     }
 
   private:
+    struct Place {
+        std::uint64_t pid, tid;
+        double us;
+    };
+    void flow(const char* what, const Place& from, const Place& to) {
+        Json event = {{"ph", "s"},       {"cat", what},     {"name", what}, {"id", ++flows_},
+                      {"pid", from.pid}, {"tid", from.tid}, {"ts", from.us}};
+        events_.push_back(event);
+        event["ph"] = "f";
+        event["bp"] = "e";
+        event["pid"] = to.pid;
+        event["tid"] = to.tid;
+        event["ts"] = to.us;
+        events_.push_back(std::move(event));
+    }
+    std::uint64_t device_pid(const Activity& activity, std::uint32_t device) {
+        const auto [found, is_new] = devices_.try_emplace(device, kFirstTrack + made_devices_ + 1);
+        if (is_new) {
+            ++made_devices_;
+            pid_ = found->second;
+            name("process_name", pid_, device_title(activity, device));
+        }
+        return found->second;
+    }
     // Machines number their processes alike.
     static std::uint64_t number_of(const Process& process) {
         return process.pid + process.machine_at * 100'000'000;
@@ -114,12 +147,9 @@ class Writer {
     }
     std::string device_title(const Activity& activity, std::uint32_t device) const {
         const Process& process = *activity.process;
-        const DeviceModel& own = *activity.device(device);
         return fmt::format("device {} of process {}{}, {}", device, process.pid,
                            machines_ < 2 ? "" : fmt::format(" of machine {}", process.machine_at + 1),
-                           own.on_host_clock
-                               ? fmt::format("the host's time to {} us", (own.clock_error_ns + 999) / 1000)
-                               : std::string("model time"));
+                           clock_text(*activity.device(device)));
     }
     double microseconds(std::uint64_t ns) const { return static_cast<double>(ns - begin_ns_) / 1000.0; }
 
@@ -152,12 +182,19 @@ class Writer {
     static constexpr std::uint64_t kFirstTrack = std::uint64_t{1} << 32;  // no thread has it
     const std::uint64_t begin_ns_;
     const std::size_t machines_;
-    std::uint64_t pid_ = 0, devices_ = 0, flows_ = 0, made_tracks_ = 0;
+    std::uint64_t pid_ = 0, made_devices_ = 0, flows_ = 0, made_tracks_ = 0;
+    std::map<std::uint32_t, std::uint64_t> devices_;  // of the process, as processes of the timeline
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of this process's domains
     Json events_ = Json::array();
 };
 
 }  // namespace
+
+std::string clock_text(const DeviceModel& device) {
+    return device.on_host_clock
+               ? fmt::format("the host's time to {} us", (device.clock_error_ns + 999) / 1000)
+               : std::string("model time");
+}
 
 std::string chrome_json(const Model& model) {
     Writer writer(model);

@@ -320,6 +320,17 @@ std::optional<double> DeviceModel::copy_bound(const WorkRecord& copy) const {
     return {};
 }
 
+std::optional<std::uint64_t> DeviceModel::moment_ns(std::uint64_t ps) const {
+    if (on_host_clock) {
+        const auto moment = clock.host_of(ps);
+        return moment ? std::optional(moment->at_ns()) : std::nullopt;
+    }
+    if (work.empty()) return {};
+    if (ps >= begin_ps) return ns(ps);
+    const std::uint64_t before = (begin_ps - ps) / 1000;
+    return before <= begin_ns ? std::optional(begin_ns - before) : std::nullopt;
+}
+
 const DeviceModel* Activity::device(std::uint32_t number) const {
     const auto found = std::ranges::lower_bound(devices, number, {}, &DeviceModel::number);
     return found == devices.end() || found->number != number ? nullptr : &*found;

@@ -97,7 +97,9 @@ struct DeviceModel {
     std::uint64_t ns(std::uint64_t ps) const {
         return on_host_clock ? clock.host_of(ps)->at_ns() : begin_ns + (ps - begin_ps) / 1000;
     }
-    // The same with what is less than a nanosecond, from `origin_ns` on.
+    // Of any moment of the card; nothing: nobody knows.
+    std::optional<std::uint64_t> moment_ns(std::uint64_t ps) const;
+    // The same as ns() with what is less than a nanosecond, from `origin_ns` on.
     double us(std::uint64_t ps, std::uint64_t origin_ns) const {
         if (on_host_clock) return (static_cast<double>(ns(ps)) - static_cast<double>(origin_ns)) / 1e3;
         return static_cast<double>(begin_ns - origin_ns) / 1e3 + static_cast<double>(ps - begin_ps) / 1e6;

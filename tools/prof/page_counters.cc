@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "tools/prof/counter_fields.h"
+#include "tools/prof/counter_series.h"
 #include "tools/prof/page_data.h"
 #include "tools/prof/pc_lines.h"
 
@@ -19,14 +20,10 @@ void add_counters_over_time(const Model& model, std::uint64_t model_begin, PageT
     PageColumn &times = column(columns, "sampleTime"), &values = column(columns, "sampleValue");
     for (std::size_t i = 0; i < model.processes.size(); ++i) {
         const Process& process = *model.processes[i].process;
-        std::vector<std::vector<const Process::Sample*>> of_set(process.sample_sets.size());
-        for (const Process::Sample& sample : process.samples)
-            of_set[sample.set].push_back(&sample);
+        const auto of_set = samples_of_sets(process);
         for (std::size_t number = 0; number < of_set.size(); ++number) {
-            auto& samples = of_set[number];
+            const auto& samples = of_set[number];
             if (samples.size() < 2) continue;  // no difference
-            std::ranges::sort(samples, {},
-                              [](const auto* sample) { return std::pair(sample->time_ps, sample); });
             const Process::SampleSet& set = process.sample_sets[number];
             Json counters = Json::array();
             for (const SampledCounter& counter : set.counters) {

@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "perfetto.pb.h"
+#include "tools/prof/counter_series.h"
 #include "tools/prof/show.h"
 
 namespace orrery::prof {
@@ -21,21 +26,84 @@ std::string utf8(std::string_view text) {
     return good;
 }
 
+// Perfetto knows a process by its number alone, and machines number theirs alike: those of the first machine
+// keep what they have, others get what no process of Linux has.
+class Pids {
+  public:
+    std::int32_t of(const Process& process) {
+        const auto [found, is_new] = pids_.try_emplace({process.machine_at, process.pid}, 0);
+        if (is_new) {
+            found->second = process.machine_at == 0 && process.pid <= kMost
+                                ? static_cast<std::int32_t>(process.pid)
+                                : ++last_;
+        }
+        return found->second;
+    }
+
+  private:
+    static constexpr std::int32_t kMost = 1 << 22;
+    std::map<std::pair<std::size_t, std::uint64_t>, std::int32_t> pids_;
+    std::int32_t last_ = kMost;
+};
+
+// What work is for Perfetto's GPU tracks: a stage, on a queue of the hardware.
+struct Stage {
+    const char* name;
+    const char* queue;
+    const char* description;
+};
+constexpr std::array<Stage, 5> kStages = {{
+    {"other", "other", "what the card says no more of"},
+    {"copy", "copy engines", "copies and fills"},
+    {"fill", "copy engines", "copies and fills"},
+    {"kernel", "vector cores", "kernels"},
+    {"wait", "waits", "queues that wait for a semaphore"},
+}};
+std::size_t stage_of(const Work& work) {
+    const auto operation = static_cast<std::size_t>(work.operation());
+    return operation < kStages.size() ? operation : 0;
+}
+
 class Writer {
   public:
+    explicit Writer(const Model& model) : machines_(model.profile.machines.size()) {
+        pb::TracePacket& packet = this->packet();
+        packet.set_sequence_flags(kCleared);
+        for (std::size_t i = 0; i < kStages.size(); ++i) {
+            auto& stage = *packet.mutable_interned_data()->add_gpu_specifications();
+            stage.set_iid(kFirstStage + i);
+            stage.set_name(kStages[i].name);
+            stage.set_category(static_cast<Operation>(i) == Operation::kKernel
+                                   ? pb::InternedGpuRenderStageSpecification::COMPUTE
+                                   : pb::InternedGpuRenderStageSpecification::OTHER);
+        }
+    }
+
     void add(const Activity& activity) {
         const Process& process = *activity.process;
         process_track_ = ++last_track_;
+        pid_ = pids_.of(process);
         pb::TrackDescriptor& described = describe(process_track_);
-        described.mutable_process()->set_pid(static_cast<std::int32_t>(process.pid));
-        described.mutable_process()->set_process_name(utf8(process.command));
+        described.mutable_process()->set_pid(pid_);
+        described.mutable_process()->set_process_name(
+            (process.machine_at == 0
+                 ? ""
+                 : fmt::format("process {} of machine {}: ", process.pid, process.machine_at + 1)) +
+            utf8(process.command));
+        auto& context = *packet().mutable_interned_data()->add_graphics_contexts();
+        context.set_iid(++last_context_);
+        context.set_pid(pid_);
         tracks_.clear();
+        device_tracks_.clear();
         // From a call to all that the card did for it.
         std::multimap<std::uint64_t, std::uint64_t> flows;
         add_work(activity, flows);
+        add_stages(activity);
+        add_counters(activity);
         for (const CallRecord& call : process.calls) {
             auto& event = slice(process, track(process, call.thread, 0), call.head.text, "call",
-                                call.begin_ns, call.end_ns, call.correlation, call.external);
+                                call.begin_ns, call.end_ns, call.correlation, call.external)
+                              .begin;
             for (auto [at, end] = flows.equal_range(call.correlation); at != end; ++at)
                 event.add_flow_ids(at->second);
         }
@@ -45,8 +113,8 @@ class Writer {
         }
         for (const auto& [type, range] : process.ranges) {
             if (type != Type::kMark) continue;
-            auto& event =
-                at(range.ns, 0, pb::TrackEvent::TYPE_INSTANT, track(process, range.thread, range.domain));
+            auto& event = at(range.ns, Order::kBegin, 0, pb::TrackEvent::TYPE_INSTANT,
+                             track(process, range.thread, range.domain));
             event.set_name(utf8(process.text(range.head.text)));
             event.add_categories("mark");
         }
@@ -61,51 +129,163 @@ class Writer {
     }
 
   private:
+    // Of events of one moment: ends, inner ones first, those of waits behind those of what they waited for;
+    // then begins, outer ones first.
+    enum class Order : std::uint8_t { kEnd, kEndOfWait, kBegin };
     struct Event {
-        // Of events of one moment: ends, inner ones first, then begins, outer ones first.
-        std::tuple<std::uint64_t, bool, std::uint64_t, std::size_t> order;
+        std::tuple<std::uint64_t, Order, std::uint64_t, std::size_t> order;
         pb::TracePacket packet;
+    };
+    struct Slice {
+        pb::TrackEvent& begin;
+        pb::TrackEvent& end;
     };
 
     void add_work(const Activity& activity, std::multimap<std::uint64_t, std::uint64_t>& flows) {
         const Process& process = *activity.process;
-        std::map<std::uint32_t, std::uint64_t> devices;
         std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
+        std::vector<pb::TrackEvent*> ends;
         for (const Work& one : activity.work) {
             const WorkRecord* const work = one.record;
-            const DeviceModel& own = *activity.device(work->device);
-            const auto [device, new_device] = devices.try_emplace(work->device, last_track_ + 1);
-            if (new_device) {
-                describe(++last_track_)
-                    .set_name(fmt::format("device {} of process {}, model time", work->device, process.pid));
-            }
+            const std::uint64_t device = device_track(activity, work->device);
             const auto [track, is_new] = lanes.try_emplace({work->stream, one.lane}, last_track_ + 1);
             if (is_new) {
                 pb::TrackDescriptor& described = describe(++last_track_);
                 described.set_name(utf8(process.text(work->stream_name)));
-                described.set_parent_uuid(device->second);
+                described.set_parent_uuid(device);
             }
-            auto& event = slice(process, track->second, work->head.text, "work", own.ns(work->begin_ps),
-                                own.ns(work->end_ps), work->correlation, work->external);
-            note(event, "begin_ps", work->begin_ps);
-            note(event, "used_ps", work->used_ps);
+            const auto [begin_ns, end_ns] = times(activity, one);
+            const Slice made =
+                slice(process, track->second, work->head.text, "work", begin_ns, end_ns, work->correlation,
+                      work->external, one.operation() == Operation::kWait ? Order::kEndOfWait : Order::kEnd);
+            ends.push_back(&made.end);
+            note(made.begin, "begin_ps", work->begin_ps);
+            note(made.begin, "end_ps", work->end_ps);
+            note(made.begin, "used_ps", work->used_ps);
             if (work->correlation == 0) continue;
             flows.emplace(work->correlation, ++last_flow_);
-            event.add_terminating_flow_ids(last_flow_);
+            made.begin.add_terminating_flow_ids(last_flow_);
+        }
+        // From the end of what was waited for to the end of the wait, which may have begun before it.
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+            const std::uint32_t cause = activity.work[i].cause;
+            if (cause == kNone) continue;
+            // By clocks that are not known well enough it would go back in time.
+            if (times(activity, activity.work[cause]).second > times(activity, activity.work[i]).second)
+                continue;
+            ends[cause]->add_flow_ids(++last_flow_);
+            ends[i]->add_terminating_flow_ids(last_flow_);
         }
     }
+
+    // The same work as what ran on each card's engines, whoever's it is.
+    void add_stages(const Activity& activity) {
+        for (std::size_t i = 0; i < activity.work.size(); ++i) {
+            const Work& one = activity.work[i];
+            const WorkRecord& work = *one.record;
+            const std::size_t stage = stage_of(one);
+            const std::int32_t gpu = gpu_of(activity, work.device);
+            const std::uint64_t queue = queue_of(gpu, stage, activity, work.device);
+            const auto [begin_ns, end_ns] = times(activity, one);
+            pb::TracePacket& packet = new_event(begin_ns, Order::kBegin, ~(end_ns - begin_ns));
+            packet.set_sequence_flags(kNeedsState);
+            auto& event = *packet.mutable_gpu_render_stage_event();
+            event.set_event_id(last_event_ + 1 + i);
+            event.set_duration(end_ns - begin_ns);
+            event.set_context(last_context_);
+            event.set_gpu_id(gpu);
+            event.set_hw_queue_iid(queue);
+            event.set_stage_iid(kFirstStage + stage);
+            event.set_name(utf8(activity.name(one)));
+            if (one.cause != kNone) event.add_event_wait_ids(last_event_ + 1 + one.cause);
+            extra(event, "stream", utf8(activity.text(work.stream_name)));
+            extra(event, "correlation", std::to_string(work.correlation));
+            extra(event, "begin_ps", std::to_string(work.begin_ps));
+            extra(event, "end_ps", std::to_string(work.end_ps));
+            if (work.bytes != 0) extra(event, "bytes", std::to_string(work.bytes));
+            if (work.groups != 0) extra(event, "groups", std::to_string(work.groups));
+        }
+        last_event_ += activity.work.size();
+    }
+    static void extra(pb::GpuRenderStageEvent& event, const char* name, const std::string& value) {
+        auto& added = *event.add_extra_data();
+        added.set_name(name);
+        added.set_value(value);
+    }
+    // A card is one, by whatever number processes have it.
+    std::int32_t gpu_of(const Activity& activity, std::uint32_t device) {
+        const DeviceModel* const own = activity.device(device);
+        const bool known = own->card != nullptr && own->card->uid != 0;
+        const auto key = known ? std::tuple<const Process*, std::uint64_t>(nullptr, own->card->uid)
+                               : std::tuple<const Process*, std::uint64_t>(activity.process, device);
+        return gpus_.try_emplace(key, static_cast<std::int32_t>(gpus_.size())).first->second;
+    }
+    std::uint64_t queue_of(std::int32_t gpu, std::size_t stage, const Activity& activity,
+                           std::uint32_t device) {
+        const auto [found, is_new] =
+            queues_.try_emplace({gpu, kStages[stage].queue}, kFirstQueue + queues_.size());
+        if (!is_new) return found->second;
+        const DeviceModel& own = *activity.device(device);
+        const std::string card =
+            own.card == nullptr
+                ? fmt::format("device {} of process {}", device, activity.process->pid)
+                : utf8(activity.text(own.card->head.text)) + " " + utf8(activity.text(own.card->pci));
+        auto& queue = *packet().mutable_interned_data()->add_gpu_specifications();
+        queue.set_iid(found->second);
+        // With the card, as there are readers that know queues by their names alone.
+        queue.set_name(fmt::format("{}, {}{}", kStages[stage].queue, card, of_machine(*activity.process)));
+        queue.set_description(kStages[stage].description);
+        return found->second;
+    }
+
+    void add_counters(const Activity& activity) {
+        for (const CounterSeries& series : counter_series(activity)) {
+            const std::uint64_t device = device_track(activity, series.device);
+            pb::TrackDescriptor& described = describe(++last_track_);
+            described.set_name(utf8(series.name));
+            described.set_parent_uuid(device);
+            described.mutable_counter()->set_unit_name(utf8(series.unit));
+            for (const CounterSeries::Point& point : series.points) {
+                at(point.ns, Order::kBegin, 0, pb::TrackEvent::TYPE_COUNTER, last_track_)
+                    .set_double_counter_value(point.rate);
+            }
+        }
+    }
+
+    std::string of_machine(const Process& process) const {
+        return machines_ < 2 ? "" : fmt::format(" of machine {}", process.machine_at + 1);
+    }
+    // Slices of no length would end before they begin.
+    static std::pair<std::uint64_t, std::uint64_t> times(const Activity& activity, const Work& one) {
+        const DeviceModel& own = *activity.device(one.record->device);
+        const std::uint64_t begin = own.ns(one.record->begin_ps);
+        return {begin, std::max(own.ns(one.record->end_ps), begin + 1)};
+    }
+    std::uint64_t device_track(const Activity& activity, std::uint32_t device) {
+        const auto [found, is_new] = device_tracks_.try_emplace(device, last_track_ + 1);
+        if (is_new) {
+            describe(++last_track_)
+                .set_name(fmt::format("device {} of process {}{}, {}", device, activity.process->pid,
+                                      of_machine(*activity.process), clock_text(*activity.device(device))));
+        }
+        return found->second;
+    }
+    pb::TracePacket& packet() {
+        pb::TracePacket& made = *trace_.add_packet();
+        made.set_trusted_packet_sequence_id(1);
+        return made;
+    }
     pb::TrackDescriptor& describe(std::uint64_t track) {
-        auto& packet = *trace_.add_packet();
-        packet.set_trusted_packet_sequence_id(1);
-        packet.mutable_track_descriptor()->set_uuid(track);
-        return *packet.mutable_track_descriptor();
+        pb::TrackDescriptor& described = *packet().mutable_track_descriptor();
+        described.set_uuid(track);
+        return described;
     }
     std::uint64_t track(const Process& process, std::uint32_t thread, std::uint32_t domain) {
         const auto [found, is_new] = tracks_.try_emplace({thread, domain}, last_track_ + 1);
         if (!is_new) return found->second;
         pb::TrackDescriptor& described = describe(++last_track_);
         if (domain == 0) {
-            described.mutable_thread()->set_pid(static_cast<std::int32_t>(process.pid));
+            described.mutable_thread()->set_pid(pid_);
             described.mutable_thread()->set_tid(static_cast<std::int32_t>(thread));
         } else {
             described.set_name(utf8(process.text(domain)) + " of thread " + std::to_string(thread));
@@ -113,29 +293,33 @@ class Writer {
         }
         return found->second;
     }
-    pb::TrackEvent& at(std::uint64_t ns, std::uint64_t length, pb::TrackEvent::Type type,
-                       std::uint64_t track) {
-        const bool begin = type != pb::TrackEvent::TYPE_SLICE_END;
-        events_.push_back({{ns, begin, begin ? ~length : length, events_.size()}, {}});
+    pb::TracePacket& new_event(std::uint64_t ns, Order order, std::uint64_t length) {
+        events_.push_back({{ns, order, length, events_.size()}, {}});
         pb::TracePacket& packet = events_.back().packet;
         packet.set_timestamp(ns);
         packet.set_trusted_packet_sequence_id(1);
-        packet.mutable_track_event()->set_type(type);
-        packet.mutable_track_event()->set_track_uuid(track);
-        return *packet.mutable_track_event();
+        return packet;
     }
-    pb::TrackEvent& slice(const Process& process, std::uint64_t track, std::uint32_t text,
-                          const char* category, std::uint64_t begin, std::uint64_t end,
-                          std::uint64_t correlation, std::uint64_t external) {
+    pb::TrackEvent& at(std::uint64_t ns, Order order, std::uint64_t length, pb::TrackEvent::Type type,
+                       std::uint64_t track) {
+        pb::TrackEvent& event =
+            *new_event(ns, order, order == Order::kBegin ? ~length : length).mutable_track_event();
+        event.set_type(type);
+        event.set_track_uuid(track);
+        return event;
+    }
+    Slice slice(const Process& process, std::uint64_t track, std::uint32_t text, const char* category,
+                std::uint64_t begin, std::uint64_t end, std::uint64_t correlation, std::uint64_t external,
+                Order order = Order::kEnd) {
         // One of no length would end before it begins.
         end = std::max(end, begin + 1);
-        at(end, end - begin, pb::TrackEvent::TYPE_SLICE_END, track);
-        auto& event = at(begin, end - begin, pb::TrackEvent::TYPE_SLICE_BEGIN, track);
+        auto& ended = at(end, order, end - begin, pb::TrackEvent::TYPE_SLICE_END, track);
+        auto& event = at(begin, Order::kBegin, end - begin, pb::TrackEvent::TYPE_SLICE_BEGIN, track);
         event.set_name(utf8(process.text(text)));
         event.add_categories(category);
         note(event, "correlation", correlation);
         note(event, "external", external);
-        return event;
+        return {event, ended};
     }
     static void note(pb::TrackEvent& event, const char* name, std::uint64_t value) {
         if (value == 0) return;
@@ -144,7 +328,16 @@ class Writer {
         added.set_uint_value(value);
     }
 
+    static constexpr std::uint32_t kCleared = 1, kNeedsState = 2;  // what is named by an iid
+    static constexpr std::uint64_t kFirstStage = 1, kFirstQueue = kFirstStage + kStages.size();
+    const std::size_t machines_;
     pb::Trace trace_;
+    Pids pids_;
+    std::int32_t pid_ = 0;  // of the process, as the next
+    std::map<std::uint32_t, std::uint64_t> device_tracks_;
+    std::map<std::tuple<const Process*, std::uint64_t>, std::int32_t> gpus_;
+    std::map<std::pair<std::int32_t, std::string_view>, std::uint64_t> queues_;  // iids
+    std::uint64_t last_context_ = 0, last_event_ = 0;
     std::deque<Event> events_;  // those that were given out stay in place
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of the process
     std::uint64_t last_track_ = 0, process_track_ = 0, last_flow_ = 0;
@@ -153,7 +346,7 @@ class Writer {
 }  // namespace
 
 std::string perfetto_trace(const Model& model) {
-    Writer writer;
+    Writer writer(model);
     for (const Activity& activity : model.processes)
         writer.add(activity);
     return writer.text();

@@ -34,6 +34,8 @@ std::set<std::string> sampled_sources(const Model& model);
 
 // "process 7: program" and a line's end; with its machine, if there are several.
 std::string process_title(const Model& model, const Activity& activity);
+// How a timeline of the host has a card's work: "the host's time to 7 us", "model time".
+std::string clock_text(const DeviceModel& device);
 // Of several machines: how exact their hosts' clocks are to the first one's; else "".
 std::string machines_text(const Model& model);
 // Names are of anybody's file: a terminal gets no control characters, and a line no end.

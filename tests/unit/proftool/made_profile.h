@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/prof/format.h"
 #include "tools/prof/model.h"
@@ -128,6 +129,29 @@ class MadePart {
                          bytes,
                          in_use});
     }
+    // Counters of a device by number, name and unit, and what they had come to at moments.
+    void sample_set(std::uint32_t device, std::uint64_t period_ps, std::vector<SampledCounter> counters) {
+        SampleSetRecord set{};
+        set.head = {static_cast<std::uint16_t>(Type::kSampleSet),
+                    static_cast<std::uint16_t>(sizeof set + counters.size() * sizeof(SampledCounter)), 0};
+        set.device = device;
+        set.count = static_cast<std::uint32_t>(counters.size());
+        set.period_ps = period_ps;
+        add(set);
+        for (const SampledCounter& counter : counters)
+            add(counter);
+    }
+    void sample(std::uint32_t device, std::uint64_t time_ps, const std::vector<std::uint64_t>& values) {
+        SampleRecord sample{};
+        sample.head = {static_cast<std::uint16_t>(Type::kSample),
+                       static_cast<std::uint16_t>(sizeof sample + values.size() * 8), 0};
+        sample.device = device;
+        sample.count = static_cast<std::uint32_t>(values.size());
+        sample.time_ps = time_ps;
+        add(sample);
+        for (const std::uint64_t value : values)
+            add(value);
+    }
     template <typename Record>
     void add(const Record& record) {
         records_.append(reinterpret_cast<const char*>(&record), sizeof record);
@@ -156,6 +180,38 @@ inline Model made_model(const std::string& parts) {
     auto profile = parse_profile(made_profile(parts));
     EXPECT_TRUE(profile) << profile.error().text;
     return Model(*std::move(profile));
+}
+
+inline std::string two_calls() {
+    MadePart part;
+    const auto copy = part.text("orrMemcpy"), step = part.text("step"), io = part.text("io");
+    part.range(Type::kRangeBegin, step, 1'500);
+    part.call(copy, 2'000, 2'500);
+    part.call(copy, 2'500, 4'000, 101, 1);
+    part.range(Type::kRangeBegin, step, 2'600, io);
+    part.range(Type::kRangeEnd, 0, 3'000);
+    part.range(Type::kMark, step, 3'100, io);
+    part.range(Type::kRangeEnd, 0, 3'500, io);
+    part.range(Type::kRangeEnd, 0, 3'600, io);  // its beginning is not here
+    return part.bytes();
+}
+
+// Two launches of a call and a copy of another, of which two overlap; and one on another card.
+inline std::string some_work() {
+    MadePart part;
+    const auto launch = part.text("orrGraphLaunch"), kernel = part.text("saxpy"), copy = part.text("copy"),
+               stream = part.text("stream 'x' on device 0");
+    part.call(launch, 2'000, 2'500);
+    part.work(kernel, stream, 5'000'000, 7'000'000);
+    part.work(kernel, stream, 6'000'000, 6'500'000);
+    part.work(copy, stream, 7'000'000, 7'000'400, 9);
+    part.work(copy, stream, 100, 400, 0, 1, 2);
+    part.add(WorkLostRecord{{static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 1, 0});
+    part.add(SamplesLostRecord{{static_cast<std::uint16_t>(Type::kSamplesLost), sizeof(SamplesLostRecord), 0},
+                               0,
+                               static_cast<std::uint32_t>(Type::kSample),
+                               12});
+    return part.bytes();
 }
 
 }  // namespace orrery::prof::test

@@ -1,4 +1,4 @@
-// What is made of a profile: tables, JSON, Perfetto's messages.
+// What is made of a profile: tables, JSON.
 #include "tools/prof/show.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "perfetto.pb.h"
 #include "tests/unit/proftool/made_profile.h"
 
 namespace orrery::prof::test {
@@ -17,20 +16,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string two_calls() {
-    MadePart part;
-    const auto copy = part.text("orrMemcpy"), step = part.text("step"), io = part.text("io");
-    part.range(Type::kRangeBegin, step, 1'500);
-    part.call(copy, 2'000, 2'500);
-    part.call(copy, 2'500, 4'000, 101, 1);
-    part.range(Type::kRangeBegin, step, 2'600, io);
-    part.range(Type::kRangeEnd, 0, 3'000);
-    part.range(Type::kMark, step, 3'100, io);
-    part.range(Type::kRangeEnd, 0, 3'500, io);
-    part.range(Type::kRangeEnd, 0, 3'600, io);  // its beginning is not here
-    return part.bytes();
-}
 
 TEST(Stat, CountsAndAdds) {
     const std::string text = stat_text(made_model(two_calls()));
@@ -102,24 +87,6 @@ TEST(Chrome, OfHostileNamesIsStillJson) {
     part.call(part.text("\"</script>\xc3\x28\n"), 1'000, 2'000);
     const json all = json::parse(chrome_json(made_model(part.bytes())));
     EXPECT_EQ(all.at("traceEvents").size(), 2u);
-}
-
-// Two launches of a call and a copy of another, of which two overlap; and one on another card.
-std::string some_work() {
-    MadePart part;
-    const auto launch = part.text("orrGraphLaunch"), kernel = part.text("saxpy"), copy = part.text("copy"),
-               stream = part.text("stream 'x' on device 0");
-    part.call(launch, 2'000, 2'500);
-    part.work(kernel, stream, 5'000'000, 7'000'000);
-    part.work(kernel, stream, 6'000'000, 6'500'000);
-    part.work(copy, stream, 7'000'000, 7'000'400, 9);
-    part.work(copy, stream, 100, 400, 0, 1, 2);
-    part.add(WorkLostRecord{{static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 1, 0});
-    part.add(SamplesLostRecord{{static_cast<std::uint16_t>(Type::kSamplesLost), sizeof(SamplesLostRecord), 0},
-                               0,
-                               static_cast<std::uint32_t>(Type::kSample),
-                               12});
-    return part.bytes();
 }
 
 TEST(Stat, HasTheWorkOfEachDevice) {
@@ -241,59 +208,6 @@ TEST(Chrome, HasWorkInItsOwnTimeAndAFlowFromItsCall) {
         EXPECT_EQ(begun[i].at("pid"), 100);
         EXPECT_EQ(ended[i].at("ts"), work[i + 1].at("ts"));
     }
-}
-
-TEST(Perfetto, LeadsFromACallToItsWork) {
-    orrery::perfetto::Trace trace;
-    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(made_model(some_work()))));
-    std::multiset<std::uint64_t> begun, ended;
-    for (const auto& packet : trace.packet()) {
-        const auto& event = packet.track_event();
-        if (event.flow_ids_size() > 0) EXPECT_EQ(event.name(), "orrGraphLaunch");
-        begun.insert(event.flow_ids().begin(), event.flow_ids().end());
-        ended.insert(event.terminating_flow_ids().begin(), event.terminating_flow_ids().end());
-    }
-    EXPECT_EQ(begun.size(), 2u) << "the third call is not in the profile";
-    EXPECT_EQ(ended.size(), 3u);
-    for (const std::uint64_t id : begun)
-        EXPECT_EQ(ended.count(id), 1u);
-}
-
-TEST(Perfetto, SlicesOfATrackLieWithinEachOther) {
-    MadePart part;
-    const auto outer = part.text("outer"), inner = part.text("\xffinner");
-    part.range(Type::kRangeBegin, outer, 2'000);
-    part.call(inner, 2'000, 2'000);  // of no length, at the same moment
-    part.call(inner, 2'000, 2'500);
-    part.call(inner, 2'500, 3'000);
-    part.range(Type::kRangeEnd, 0, 3'000);
-    orrery::perfetto::Trace trace;
-    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(made_model(part.bytes() + two_calls() + some_work()))));
-    std::set<std::uint64_t> tracks;
-    std::map<std::uint64_t, int> depth;
-    std::uint64_t last = 0;
-    int begun = 0, calls = 0;
-    for (const auto& packet : trace.packet()) {
-        if (packet.has_track_descriptor()) {
-            EXPECT_TRUE(tracks.insert(packet.track_descriptor().uuid()).second);
-            continue;
-        }
-        const auto& event = packet.track_event();
-        EXPECT_TRUE(tracks.contains(event.track_uuid()));
-        EXPECT_GE(packet.timestamp(), last);
-        last = packet.timestamp();
-        if (event.type() == orrery::perfetto::TrackEvent::TYPE_SLICE_BEGIN) {
-            ++begun;
-            ++depth[event.track_uuid()];
-            calls += event.categories(0) == "call" ? 1 : 0;
-        }
-        if (event.type() == orrery::perfetto::TrackEvent::TYPE_SLICE_END)
-            EXPECT_GE(--depth[event.track_uuid()], 0);
-    }
-    EXPECT_EQ(begun, 13);
-    EXPECT_EQ(calls, 6);
-    for (const auto& [track, open] : depth)
-        EXPECT_EQ(open, 0) << track;
 }
 
 }  // namespace

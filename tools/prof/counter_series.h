@@ -1,0 +1,29 @@
+// Samples of cards' counters, as what went on between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/prof/model.h"
+
+namespace orrery::prof {
+
+// The samples of each of the process's sample_sets, by time.
+std::vector<std::vector<const Process::Sample*>> samples_of_sets(const Process& process);
+
+struct CounterSeries {
+    std::uint32_t device = 0;
+    std::string_view name;  // of the file, so of anybody's
+    std::string unit;       // what counts in ps: "at once"; else its own, by the second: "bytes/s"
+    struct Point {
+        std::uint64_t ns = 0;  // by the host's clock, as DeviceModel::moment_ns has it
+        double rate = 0;       // of the card's time from here to the next point; 0 at the last one
+    };
+    std::vector<Point> points;
+};
+// Those that went up at all, of devices whose samples have moments.
+std::vector<CounterSeries> counter_series(const Activity& activity);
+
+}  // namespace orrery::prof
