@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <orrery/prof.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "tools/prof/record.h"
 #include "tools/prof/show.h"
 #include "tools/prof/skus/compare.h"
+#include "tools/prof/stat_run.h"
 #include "tools/prof/tables.h"
 #include "tools/prof/top.h"
 #include "tools/text/files.h"
@@ -35,7 +37,7 @@ constexpr const char* kHelp =
     "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
     "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]\n"
     "                          [--trace-core DEVICE:CORE[:FROM-UNTIL]] -- COMMAND [ARGUMENT...]\n"
-    "       orrery-prof stat FILE\n"
+    "       orrery-prof stat FILE | [-o OUTPUT] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof instructions FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
     "       orrery-prof explain FILE [--json]\n"
@@ -47,7 +49,8 @@ constexpr const char* kHelp =
     "       orrery-prof sku-compare [--quick] [--csv FILE] [--html FILE] [--keep FOLDER] [SKU...]\n"
     "Shows what the cards do now (top, until q or Ctrl-C). Or records what a program and the processes that "
     "it starts do with liborrery (any program, as it is), and\n"
-    "shows how often and how long (stat), how busy and where nothing ran (report), or makes a timeline of "
+    "shows how often and how long (stat; of a command what the cards count while it runs), how busy and "
+    "where nothing ran (report), or makes a timeline of "
     "it, or a page for a browser.\n"
     "\n"
     "  --interval SECONDS  from look to look (1)\n"
@@ -200,6 +203,19 @@ int run_listing(const Words& words, std::string_view command, std::string (*list
     if (!model) return problem(model.error().text);
     fmt::print("{}", listing(*model));
     return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int run_stat(const Words& words) {
+    const auto dashes = std::ranges::find(words, "--");
+    if (dashes == words.end()) return run_listing(words, "stat", stat_text);
+    const Words command(dashes + 1, words.end());
+    std::string file;
+    for (auto word = words.begin(); word != dashes; ++word) {
+        if (*word != "-o" || word + 1 == dashes) return mistake(fmt::format("stat does not know {}", *word));
+        file = *++word;
+    }
+    if (command.empty()) return mistake("stat wants a command behind --, or a profile");
+    return prof::run_stat(command, file);
 }
 
 text::Result<std::uint64_t> rows(const std::string& word) {
@@ -385,7 +401,7 @@ int main(int argc, char** argv) {
     const Words rest(words.begin() + 1, words.end());
     if (words[0] == "top") return run_top(rest);
     if (words[0] == "record") return run_record(rest);
-    if (words[0] == "stat") return run_listing(rest, words[0], stat_text);
+    if (words[0] == "stat") return run_stat(rest);
     if (words[0] == "instructions") return run_listing(rest, words[0], instructions_text);
     if (words[0] == "report") return run_report(rest);
     if (words[0] == "explain") return run_explain(rest);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -70,7 +71,7 @@ class File {
     File& operator=(const File&) = delete;
     bool is_open() const { return fd_ >= 0; }
     bool is_regular() const {
-        struct stat found{};
+        struct stat found {};
         return ::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode);
     }
     bool write(const void* data, std::size_t bytes) const {
@@ -127,7 +128,8 @@ void prepend_variable(const char* name, const std::string& value) {
     ::setenv(name, (before == nullptr ? value : value + ":" + before).c_str(), 1);
 }
 
-[[noreturn]] void execute(const Recording& recording, const std::string& parts, int told) {
+// What the recorder finds in its environment.
+void set_variables(const Recording& recording, const std::string& parts) {
     prepend_variable("ORR_PROF_TOOL", recording.recorder);
     ::setenv(kFolderVariable, parts.c_str(), 1);
     ::setenv(kLimitVariable, std::to_string(recording.limit).c_str(), 1);
@@ -147,37 +149,17 @@ void prepend_variable(const char* name, const std::string& value) {
         ::unsetenv(kTraceVariable);
     else
         ::setenv(kTraceVariable, recording.trace.c_str(), 1);
+}
+
+[[noreturn]] void execute(const std::vector<std::string>& command, int told) {
     std::vector<char*> words;
-    for (const std::string& word : recording.command)
+    for (const std::string& word : command)
         words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     ::execvp(words[0], words.data());
     const int error = errno;
     (void)!::write(told, &error, sizeof error);
     ::_exit(127);
-}
-
-Result<int> run(const Recording& recording, const std::string& parts) {
-    std::array<int, 2> pipe{};
-    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail("no pipe: {}", reason());
-    g_child = ::fork();
-    if (g_child == 0) execute(recording, parts, pipe[1]);
-    ::close(pipe[1]);
-    if (g_child < 0) {
-        ::close(pipe[0]);
-        return fail("{} cannot be started: {}", recording.command[0], reason());
-    }
-    const Signals signals;
-    int error = 0, status = 0;
-    const bool failed = ::read(pipe[0], &error, sizeof error) == sizeof error;
-    ::close(pipe[0]);
-    while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
-    }
-    g_child = 0;
-    if (failed) {
-        return fail("{} cannot be started: {}", recording.command[0], std::generic_category().message(error));
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 // Appends the part that a process wrote, which may have been anybody's program.
@@ -223,6 +205,32 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
 
 }  // namespace
 
+Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare) {
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail("no pipe: {}", reason());
+    g_child = ::fork();
+    if (g_child == 0) {
+        if (prepare) prepare();
+        execute(command, pipe[1]);
+    }
+    ::close(pipe[1]);
+    if (g_child < 0) {
+        ::close(pipe[0]);
+        return fail("{} cannot be started: {}", command[0], reason());
+    }
+    const Signals signals;
+    int error = 0, status = 0;
+    const bool failed = ::read(pipe[0], &error, sizeof error) == sizeof error;
+    ::close(pipe[0]);
+    while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
+    }
+    g_child = 0;
+    if (failed) {
+        return fail("{} cannot be started: {}", command[0], std::generic_category().message(error));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 Result<Recorded> record(const Recording& recording) {
     // Before the program runs, which may take long.
     const File file(recording.file, O_WRONLY | O_CREAT | O_TRUNC);
@@ -233,7 +241,7 @@ Result<Recorded> record(const Recording& recording) {
     Recording whole = recording;
     whole.recorder = fs::canonical(recording.recorder, error);
     if (error) return fail("{} cannot be found: {}", recording.recorder, error.message());
-    auto status = run(whole, (*parts)->path());
+    const auto status = run(whole.command, [&] { set_variables(whole, (*parts)->path()); });
     if (!status) return std::unexpected(status.error());
     Recorded recorded;
     recorded.status = *status;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct Recorded {
     std::uint64_t lost = 0, bytes = 0;
     std::string fault;  // the command has run, and there is no profile: why, and where its parts are
 };
+
+// Until it ends, its status as Recorded has it; `prepare` runs in its process. A failure: it has not run.
+// Signals that ask to end go to it meanwhile.
+text::Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare = {});
 
 // A failure: the command has not run.
 text::Result<Recorded> record(const Recording& recording);

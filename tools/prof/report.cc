@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tools/prof/analysis.h"
+#include "tools/prof/links.h"
 #include "tools/prof/pc_lines.h"
 #include "tools/prof/ranges.h"
 #include "tools/prof/show.h"
@@ -229,15 +230,59 @@ class DeviceText {
         return block(table, all.size());
     }
     std::string links() const {
-        text::Table table({{"links"}, {"to"}, {"GB/s", Align::kRight}, {"latency", Align::kRight}, {""}});
-        for (const LinkRecord* link : device_.links) {
-            table.row({fmt::format("port {}", link->port),
-                       link->peer_device >= 0 ? fmt::format("device {}", link->peer_device)
-                                              : fmt::format("card {:#x}", link->peer_uid),
-                       number(link->gbit_per_s / 8.0), text::duration(std::uint64_t{link->latency_ns} * 1000),
-                       link->state == kLinkDegraded ? "degraded" : ""});
+        const std::vector<LinkSums> all = link_sums(activity_, device_);
+        const bool copied = std::ranges::any_of(
+            all, [](const LinkSums& one) { return one.sent.bytes + one.received.bytes > 0; });
+        std::vector<text::Table::Head> heads = {
+            {"links"}, {"to"}, {"GB/s", Align::kRight}, {"latency", Align::kRight}};
+        if (copied) {
+            for (const char* head : {"copied there", "GB/s", "", "copied here", "GB/s", ""})
+                heads.push_back({head, Align::kRight});
         }
-        return block(table, 0);
+        heads.push_back({""});
+        text::Table table(std::move(heads));
+        for (const LinkSums& one : all) {
+            std::string ports;
+            bool degraded = false;
+            for (const LinkRecord* link : one.ports) {
+                ports += fmt::format("{}{}", ports.empty() ? "" : ", ", link->port);
+                degraded = degraded || link->state == kLinkDegraded;
+            }
+            const LinkRecord& link = one.first();
+            std::vector<std::string> cells = {
+                fmt::format("port{} {}", one.ports.size() == 1 ? "" : "s", ports),
+                link.peer_device >= 0 ? fmt::format("device {}", link.peer_device)
+                                      : fmt::format("card {:#x}", link.peer_uid),
+                number(one.gb_per_s), text::duration(std::uint64_t{link.latency_ns} * 1000)};
+            for (const LinkSums::Way* way : {&one.sent, &one.received}) {
+                if (!copied) break;
+                const bool any = way->bytes > 0 && way->ps > 0;
+                cells.push_back(any ? bytes_text(way->bytes) : "");
+                cells.push_back(any ? number(way->gb_per_s()) : "");
+                cells.push_back(any && one.gb_per_s > 0 ? of_share(one.share(*way)) : "");
+            }
+            cells.emplace_back(degraded ? "degraded" : "");
+            table.row(std::move(cells));
+        }
+        return block(table, 0) + (all.empty() ? "" : link_counters(all));
+    }
+    std::string link_counters(const std::vector<LinkSums>& all) const {
+        const auto counts = link_counts(activity_, device_);
+        if (!counts) return "    what kernels sent and what was sent again is not known (record --samples)\n";
+        double rate = 0;
+        for (const LinkSums& one : all)
+            rate += one.gb_per_s;
+        const auto way = [&](std::uint64_t bytes) {
+            const LinkSums::Way carried{bytes, counts->ps};
+            return fmt::format("{} ({} GB/s{})", bytes_text(bytes), number(carried.gb_per_s()),
+                               rate > 0 ? ", " + of_share(carried.gb_per_s() / rate) : "");
+        };
+        return fmt::format(
+            "    all ports in {}, whoever used them: sent {}, received {}; {} frames sent again, of {} "
+            "messages; no room at the other end for {}\n",
+            text::duration(counts->ps), way(counts->sent), way(counts->received),
+            text::grouped(counts->retries), text::grouped(counts->messages),
+            text::duration(counts->credit_ps));
     }
 
     template <typename Row>
@@ -457,6 +502,28 @@ Json json_of(const DeviceSums& sums, const Activity& activity, std::size_t top) 
                          {"peer_device", link->peer_device},
                          {"gbit_per_s", link->gbit_per_s},
                          {"latency_ns", link->latency_ns}});
+    }
+    Json& carried = json["link_copies"] = Json::array();
+    for (const LinkSums& one : link_sums(activity, device)) {
+        Json row = {{"peer_uid", one.first().peer_uid}, {"peer_device", one.first().peer_device}};
+        for (const LinkRecord* link : one.ports)
+            row["ports"].push_back(link->port);
+        row["gb_per_s"] = one.gb_per_s;
+        for (const auto& [name, way] : {std::pair("sent", one.sent), std::pair("received", one.received)}) {
+            row[name] = {{"bytes", way.bytes},
+                         {"ps", way.ps},
+                         {"gb_per_s", way.gb_per_s()},
+                         {"share", one.share(way)}};
+        }
+        carried.push_back(std::move(row));
+    }
+    if (const auto counts = link_counts(activity, device)) {
+        json["link_counters"] = {{"ps", counts->ps},
+                                 {"sent_bytes", counts->sent},
+                                 {"received_bytes", counts->received},
+                                 {"retries", counts->retries},
+                                 {"messages", counts->messages},
+                                 {"credit_ps", counts->credit_ps}};
     }
     return json;
 }

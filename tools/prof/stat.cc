@@ -1,8 +1,14 @@
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "tools/prof/counter_fields.h"
+#include "tools/prof/counter_series.h"
+#include "tools/prof/counts.h"
 #include "tools/prof/ranges.h"
 #include "tools/prof/show.h"
 #include "tools/text/table.h"
@@ -12,6 +18,7 @@ namespace orrery::prof {
 namespace {
 
 using text::Align;
+constexpr const char* kClock = "time_ps";  // the counter that all rates are of
 
 struct Sum {
     std::uint64_t count = 0, errors = 0, total_ps = 0, longest_ps = 0;
@@ -64,6 +71,66 @@ std::string ranges_table(const Activity& activity) {
     return shown.text("  ");
 }
 
+// Of the whole card, between the first and the last sample of each set of counters.
+std::string samples_text(const Activity& activity) {
+    const Process& process = *activity.process;
+    const auto sets = samples_of_sets(process);
+    std::string text;
+    for (std::size_t number = 0; number < sets.size(); ++number) {
+        const Process::SampleSet& set = process.sample_sets[number];
+        if (sets[number].size() < 2) continue;
+        const Process::Sample &first = *sets[number].front(), &last = *sets[number].back();
+        const DeviceModel* const device = activity.device(set.device);
+        const std::uint64_t passed = last.time_ps - first.time_ps;
+        std::vector<Count> counts;
+        bool clock = false;
+        for (std::size_t i = 0; i < set.counters.size(); ++i) {
+            const std::uint64_t from = process.sample_values[first.first + i],
+                                to = process.sample_values[last.first + i];
+            const std::string name(process.text(set.counters[i].name));
+            clock = clock || name == kClock;
+            // One that has gone down began anew.
+            counts.emplace_back(name, std::string(process.text(set.counters[i].unit)),
+                                to - std::min(to, from));
+        }
+        // What rates are of is known whether it is sampled or not.
+        if (!clock) counts.emplace_back(kClock, "ps", passed);
+        text += fmt::format("\n  device {}: the card's counters in {} of model time, by {} samples\n",
+                            set.device, text::duration(passed), text::grouped(sets[number].size()));
+        text += counts_text(counts, device == nullptr || device->card == nullptr
+                                        ? 0
+                                        : static_cast<double>(device->card->vector_hz));
+    }
+    return text;
+}
+
+// Of each card's kernels, copies and fills of this process, and nobody else's.
+std::string counted_text(const Activity& activity) {
+    std::string text;
+    for (const DeviceModel& device : activity.devices) {
+        std::array<std::uint64_t, kCounterFields.size()> sums{};
+        std::uint64_t kernels = 0, others = 0;
+        for (const std::uint32_t i : device.work) {
+            const Work& work = activity.work[i];
+            if (work.counters == nullptr) continue;
+            ++(work.operation() == Operation::kKernel ? kernels : others);
+            for (std::size_t field = 0; field < sums.size(); ++field)
+                sums[field] += work.counters->*kCounterFields[field].value;
+        }
+        if (kernels + others == 0) continue;
+        std::vector<Count> counts;
+        for (std::size_t field = 0; field < sums.size(); ++field) {
+            const CounterField& own = kCounterFields[field];
+            counts.emplace_back(own.counter, own.unit, sums[field]);
+        }
+        counts.emplace_back("vector_jobs", "descriptors", kernels);
+        text += fmt::format("\n  device {}: counted for its {} kernels, {} copies and fills\n", device.number,
+                            text::grouped(kernels), text::grouped(others));
+        text += counts_text(counts, device.card == nullptr ? 0 : static_cast<double>(device.card->vector_hz));
+    }
+    return text;
+}
+
 std::string process_text(const Model& model, const Activity& activity) {
     const Process& process = *activity.process;
     Sums calls, ranges, marks;
@@ -99,6 +166,7 @@ std::string process_text(const Model& model, const Activity& activity) {
     text += ranges_table(activity);
     for (const auto& [device, work] : devices)
         text += table(work, fmt::format("device {}, model time", device), true);
+    text += samples_text(activity) + counted_text(activity);
     if (calls.empty() && ranges.empty() && devices.empty()) text += "  nothing was recorded\n";
     if (moments > 0) text += fmt::format("  markers: {}\n", text::grouped(moments));
     return text + missing_text(process);

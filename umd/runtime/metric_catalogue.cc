@@ -1,14 +1,13 @@
 #include "umd/runtime/metric_catalogue.h"
 
 #include <orrery/hw/counters.h>
+#include <orrery/hw/metrics.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
-
-#include "umd/runtime/metric_list.h"
 
 namespace orrery::umd {
 namespace {
@@ -36,7 +35,9 @@ struct Names {
     ORR_COUNTER_LIST(ORR_MEMBER)
 #undef ORR_MEMBER
 #define ORR_FORMULA(NAME, name, unit, formula, ...) \
-    double metric_##NAME() const { return formula; }
+    double metric_##NAME() const {                  \
+        return formula;                             \
+    }
     ORR_METRIC_LIST(ORR_FORMULA)
 #undef ORR_FORMULA
 };

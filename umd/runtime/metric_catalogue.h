@@ -1,4 +1,4 @@
-// Metrics as the API names them: derived from counters by formulas (metric_list.h).
+// Metrics as the API names them: derived from counters by formulas (orrery/hw/metrics.h).
 #pragma once
 
 #include <orrery/device.h>

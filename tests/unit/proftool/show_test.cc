@@ -131,6 +131,88 @@ TEST(Report, HasTheHottestLines) {
     EXPECT_EQ(lines[0]["by"]["latency"], 6);
 }
 
+// Copies of both cards over the link between them: bytes, the rate while one ran, its share of the link's;
+// and by the counters what all ports carried.
+TEST(Report, HasWhatLinksCarried) {
+    MadePart part;
+    part.orrery_1(0);
+    const auto copy = part.text("copy"), stream = part.text("a"), other = part.text("b");
+    const auto link = [&](std::uint32_t device, std::uint32_t port, std::int32_t peer, std::uint64_t uid,
+                          std::uint32_t state = 3) {
+        part.add(LinkRecord{{static_cast<std::uint16_t>(Type::kLink), sizeof(LinkRecord), 0},
+                            device,
+                            port,
+                            uid,
+                            peer,
+                            0,
+                            state,
+                            8,
+                            400,
+                            500});
+    };
+    link(0, 0, 1, 78);
+    link(0, 1, 1, 78, 4);
+    link(0, 3, -1, 99);
+    link(1, 2, 0, 77);
+    const auto moved = [&](std::uint32_t device, std::uint64_t begin, std::uint64_t end, std::uint64_t bytes,
+                           std::int32_t from, std::int32_t to) {
+        WorkRecord record =
+            part.work_of(Operation::kCopy, copy, device == 0 ? stream : other, begin, end, begin);
+        record.device = device;
+        record.bytes = bytes;
+        record.source = from;
+        record.destination = to;
+        part.add(record);
+    };
+    moved(0, 1'000'000, 3'000'000, 100'000, 0, 1);  // there
+    moved(1, 2'000'000, 5'000'000, 60'000, 0, 1);   // as well, by the other one
+    moved(1, 5'000'000, 6'000'000, 10'000, 1, 0);   // here
+    moved(0, 6'000'000, 7'000'000, 10'000, -1, 0);  // over no link
+    const auto clock = [&](std::uint32_t device) {
+        part.add(ClockRecord{
+            {static_cast<std::uint16_t>(Type::kClock), sizeof(ClockRecord), 0}, device, 1, 1, 1, 2});
+    };
+    const std::string apart = report_text(made_model(part.bytes()), 10);
+    // 160 kB in 2 and 3 us, of 100 GB/s.
+    EXPECT_THAT(apart,
+                testing::ContainsRegex("links +to +GB/s +latency +copied there +GB/s +copied here +GB/s"));
+    EXPECT_THAT(
+        apart, testing::ContainsRegex("ports 0, 1 +device 1 +100 +500.000 ns +156.2 KiB +32 +32.0 % +9.8 KiB "
+                                      "+10 +10.0 % +degraded\n"));
+    EXPECT_THAT(apart, testing::ContainsRegex("port 3 +card 0x63 +50 +500.000 ns\n"));
+    EXPECT_THAT(apart,
+                testing::ContainsRegex("port 2 +device 0 +50 +500.000 ns +9.8 KiB +10 +20.0 % +156.2 KiB +32 "
+                                       "+64.0 %\n"));
+    EXPECT_THAT(apart, HasSubstr("sent again is not known (record --samples)\n"));
+
+    clock(0);
+    clock(1);
+    const auto bytes = part.text("bytes"), count = part.text("count");
+    part.sample_set(0, 1'000'000,
+                    {{21, part.text("link_tx_bytes"), bytes, 0},
+                     {23, part.text("link_rx_bytes"), bytes, 0},
+                     {20, part.text("link_tx_messages"), count, 0},
+                     {71, part.text("link_retries"), count, 0},
+                     {84, part.text("link_credit_ps"), part.text("ps"), 0}});
+    part.sample(0, 0, {1'000, 0, 10, 1, 0});
+    part.sample(0, 10'000'000, {151'000, 10'000, 90, 4, 2'000'000});
+    const Model model = made_model(part.bytes());
+    EXPECT_THAT(
+        report_text(model, 10),
+        HasSubstr(
+            "    all ports in 10.000 us, whoever used them: sent 146.5 KiB (15 GB/s, 10.0 %), received "
+            "9.8 KiB (1 GB/s, 0.7 %); 3 frames sent again, of 80 messages; no room at the other end for "
+            "2.000 us\n"));
+    const json device = json::parse(report_json(model, 10))["processes"][0]["devices"][0];
+    ASSERT_EQ(device["link_copies"].size(), 2u);
+    const json& sent = device["link_copies"][0]["sent"];
+    EXPECT_EQ(sent["bytes"], 160'000);
+    EXPECT_EQ(sent["ps"], 4'000'000) << "cards that keep step have one time";
+    EXPECT_EQ(sent["share"], 0.4);
+    EXPECT_EQ(device["link_copies"][0]["ports"], (json{0, 1}));
+    EXPECT_EQ(device["link_counters"]["retries"], 3);
+}
+
 TEST(Stat, CountsARunInPartsOnce) {
     MadePart part;
     const auto kernel = part.text("saxpy"), stream = part.text("stream 'x' on device 0");
@@ -143,6 +225,75 @@ TEST(Stat, CountsARunInPartsOnce) {
         part.add(work);
     }
     EXPECT_THAT(stat_text(made_model(part.bytes())), HasSubstr("saxpy                     2  35.000 us"));
+}
+
+// Values, units, and metrics beside the counter that is first in their formula and went up.
+TEST(Stat, HasCountersOfTheCardWithMetrics) {
+    MadePart part;
+    part.orrery_1(0);
+    const auto ps = part.text("ps"), bytes = part.text("bytes"), work = part.text("operations"),
+               odd = part.text("not\x1b known");
+    part.sample_set(0, 1'000'000,
+                    {{1, part.text("core_busy_ps"), ps, 0},
+                     {12, part.text("copy_bytes"), bytes, 0},
+                     {13, part.text("copy_busy_ps"), ps, 0},
+                     {42, part.text("copy_idle_ps"), ps, 0},
+                     {57, part.text("vector_flops_f16"), work, 0},
+                     {58, part.text("vector_flops_f32"), work, 0},
+                     {59, part.text("vector_flops_f64"), work, 0},
+                     {999, odd, odd, 0}});
+    part.sample(0, 5'000'000, {1'000, 7, 100'000, 50'000, 9, 100, 0, 1});
+    part.sample(0, 6'000'000, {1'100, 8, 100'000, 50'000, 9, 100, 0, 1});
+    part.sample(0, 10'000'000, {2'501'000, 1'000'007, 40'100'000, 120'050'000, 9, 5'000'100, 0, 3});
+    const std::string text = stat_text(made_model(part.bytes()));
+    EXPECT_THAT(text,
+                HasSubstr("\n  device 0: the card's counters in 5.000 us of model time, by 3 samples\n"));
+    // 2.5 of 5 us; 1 MB in 40 us of work; 40 of 160 us; 5 M operations in 5 us.
+    EXPECT_THAT(text, testing::ContainsRegex("\n +2 500 000  ps +core_busy_ps +# +50 %  core_utilisation\n"));
+    EXPECT_THAT(text,
+                testing::ContainsRegex("\n +1 000 000  bytes +copy_bytes +# +25 GB/s  copy_bandwidth\n"));
+    EXPECT_THAT(text,
+                testing::ContainsRegex("\n +40 000 000  ps +copy_busy_ps +# +25 %  copy_utilisation\n"));
+    EXPECT_THAT(text, testing::ContainsRegex(
+                          "\n +5 000 000  operations +vector_flops_f32 +# +1000 GFLOP/s  vector_gflops\n"))
+        << "f16 is first in the formula, and stood still";
+    EXPECT_THAT(text, testing::ContainsRegex("\n +5 000 000  ps +time_ps\n")) << "what rates are of";
+    EXPECT_THAT(text, HasSubstr("    and 2 that did not go up\n"));
+    EXPECT_THAT(text, HasSubstr(" 2  not? known  not? known\n"));
+    EXPECT_THAT(text, Not(HasSubstr("nan")));
+}
+
+TEST(Stat, HasWhatWasCountedForTheWork) {
+    MadePart part;
+    const auto kernel = part.text("saxpy"), stream = part.text("stream");
+    part.orrery_1(0);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        WorkCountersRecord counted{};
+        counted.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counted, 0};
+        counted.stream = stream;
+        counted.index = i;
+        counted.begin_ps = 1'000 * i;
+        if (i < 2) {
+            counted.cores = 1;
+            counted.busy_ps = 2'000;
+            counted.instructions = 1;
+            counted.latency_ps = 500;
+        } else {
+            counted.moved = 64;
+        }
+        part.add(counted);
+        part.add(part.work_of(i < 2 ? Operation::kKernel : Operation::kCopy, kernel, stream, 1'000 * i,
+                              1'000 * i + 900, i));
+    }
+    const std::string text = stat_text(made_model(part.bytes()));
+    EXPECT_THAT(text, HasSubstr("\n  device 0: counted for its 2 kernels, 1 copies and fills\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +4 000  ps +vector_busy_ps\n"));
+    EXPECT_THAT(text,
+                testing::ContainsRegex("\n +1 000  ps +vector_latency_ps +# +25 %  vector_latency_stalls\n"));
+    // 2 instructions in 4 cycles.
+    EXPECT_THAT(text, testing::ContainsRegex("\n +2  instructions +vector_instructions +# +0.5 "
+                                             "instructions/cycle  vector_ipc\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +64  bytes +copy_bytes\n"));
 }
 
 TEST(Instructions, AreListedInTheOrderOfTime) {

@@ -1,8 +1,8 @@
 #!/bin/bash
-# machines.sh ORRERY_RUN ORRERY_PROF FOLDER: profiles of two VMs whose cards keep step, on one timeline; and of two whose
+# machines.sh ORRERY_RUN ORRERY_PROF FOLDER PROTOC: profiles of two VMs whose cards keep step, on one timeline; and of two whose
 # cards do not. How far the guests' clocks are apart is known by files that they make on the host.
 set -euo pipefail
-run=$1 prof=$2 folder=$3
+run=$1 prof=$2 folder=$3 protoc=$4
 rm -rf "$folder"
 ranks() {
     mkdir -p "$folder/$1"
@@ -37,6 +37,14 @@ grep -q '^machine 2: its host.s clock is known to ' "$folder/report"
 [ "$(grep -c '^    clock: by the host.s to ' "$folder/report")" = 4 ]
 "$prof" trace "$folder/lockstep/all.prof" -o "$folder/trace.json"
 grep -q 'of machine 2, the host.s time to ' "$folder/trace.json"
+# Perfetto knows processes by their numbers: those of both machines differ. Each work is a stage of its card, which is
+# one of four; decoded without the messages that it was written with.
+"$prof" trace "$folder/lockstep/all.prof" --perfetto -o "$folder/trace.pb"
+"$protoc" --decode_raw <"$folder/trace.pb" >"$folder/trace.txt"
+[ "$(awk '/^  60 [{]$/ { track = 1 } /^  }$/ { track = 0 } track && /^    3 [{]$/ { getline; print $2 }' "$folder/trace.txt" | sort -u | wc -l)" = 4 ]
+"$prof" export "$folder/lockstep/all.prof" --csv "$folder/tables"
+[ "$(grep -c '^  53 {$' "$folder/trace.txt")" = $(($(wc -l <"$folder/tables/work.csv") - 1)) ]
+[ "$(awk '/^  53 [{]$/ { stage = 1 } /^  }$/ { stage = 0 } stage && /^    11: / { print $2 }' "$folder/trace.txt" | sort -u | wc -l)" = 4 ]
 "$prof" html "$folder/lockstep/all.prof" -o "$folder/page.html"
 ranks free
 "$prof" stat "$folder/free/all.prof" >"$folder/stat"

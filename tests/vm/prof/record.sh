@@ -45,9 +45,35 @@ orrery-prof trace /tmp/sample.prof --perfetto -o /tmp/trace.pb
 orrery-prof record -o /tmp/counted.prof --counters --samples 5 -- vector_basics --quick
 orrery-prof stat /tmp/counted.prof > /tmp/stat
 grep -Eq '^  orrLaunchKernel +9 ' /tmp/stat
+cat /tmp/stat
 grep -q vector_instructions /tmp/counted.prof
+# The card's counters with what follows from them, and what was counted for its work alone, which is all that ran.
+grep -Eq "^  device 0: the card's counters in [0-9.]+ [mu]s of model time, by [0-9 ]+ samples$" /tmp/stat
+grep -Eq '^ +[0-9 ]+  ps +core_busy_ps +# +[0-9.]+ %  core_utilisation$' /tmp/stat
+grep -Eq '^ +[0-9 ]+  bytes +copy_bytes +# +[0-9.]+ GB/s  copy_bandwidth$' /tmp/stat
+grep -Eq '^  device 0: counted for its 9 kernels, [1-9][0-9]* copies and fills$' /tmp/stat
+sed '1,/counted for its/d' /tmp/stat | grep -Eq '^ +[0-9 ]+  instructions +vector_instructions +# +[0-9.]+ instructions/cycle  vector_ipc$'
 if grep -q vector_instructions /tmp/sample.prof; then exit 1; fi
+orrery-prof trace /tmp/counted.prof -o /tmp/trace.json
+[ "$(grep -o '"ph":"C","name":"copy_bytes"' /tmp/trace.json | wc -l)" -gt 5 ]
 [ "$(wc -c < /tmp/counted.prof)" -gt "$(wc -c < /tmp/sample.prof)" ]
+# What cards count while a command runs is what they say before and behind it; its status is its own.
+counter() { awk -v name="\"$2\":" '$1 == name { print $2 + 0; exit }' "$1"; }
+orrery-smi --json >/tmp/before
+orrery-prof stat -o /tmp/stat -- vector_basics --quick
+orrery-smi --json >/tmp/after
+cat /tmp/stat
+grep -q "^What the cards counted for 'vector_basics --quick'" /tmp/stat
+grep -Eq '^  device 0: .*, 0000:[0-9a-f:.]+, [0-9.]+ [mu]s of model time$' /tmp/stat
+for name in vector_instructions copy_bytes vector_jobs pcie_read_bytes; do
+    want=$(($(counter /tmp/after $name) - $(counter /tmp/before $name)))
+    [ "$want" -gt 0 ]
+    [ "$(awk -v name=$name '{ for (i = 1; i <= NF; i++) if ($i == name) { n = ""; for (j = 1; j < i - 1; j++) n = n $j; print n } }' /tmp/stat)" = $want ]
+done
+grep -Eq '  vector_ipc$' /tmp/stat
+status=0
+orrery-prof stat -- sh -c 'exit 7' 2>/dev/null || status=$?
+[ $status = 7 ]
 # And with where vector cores are: lines of its kernels, and still the same model time.
 orrery-prof record -o /tmp/pc.prof --pc 0.2 -- vector_basics --quick
 orrery-prof report /tmp/pc.prof > /tmp/report

@@ -1,10 +1,16 @@
-// Metrics: what follows from counters. X(NAME, "name", "unit", formula, "meaning", "high", "low").
-//
-// A formula is an expression in doubles of how much counters (by their NAMEs in orrery/hw/counters.h) have
-// gone up, and of VECTOR_HZ, a constant of the card. It is computed and, as text, documented.
-#pragma once
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metrics: what follows from counters. One list for the library's catalogue, the tools and docs/counters.md:
+ *
+ *     X(NAME, "name", "unit", formula, "meaning", "high", "low")
+ *
+ * A formula is an expression in doubles of how much counters (by their NAMEs in counters.h) have gone up, and
+ * of VECTOR_HZ, a constant of the card. It is computed and, as text, documented.
+ */
+#ifndef ORRERY_HW_METRICS_H
+#define ORRERY_HW_METRICS_H
 
-// clang-format off
+/* clang-format off */
 #define ORR_METRIC_LIST(X) \
     X(CORE_UTILISATION, "core_utilisation", "%", \
       100 * CORE_BUSY_PS / TIME_PS, \
@@ -146,4 +152,6 @@
       "Share of the time in which a port had no room at the other end; more than 100 % if several had none.", \
       "The other end takes slowly what is sent: its memory, or links on the way, limit.", \
       "What is sent finds room.")
-// clang-format on
+/* clang-format on */
+
+#endif /* ORRERY_HW_METRICS_H */
