@@ -29,13 +29,10 @@
 
 /* How long a process waits for other machines. */
 #define ORR_FAR_PATIENCE (HZ / 4)
-/* How long what others have asked is kept. */
-#define ORR_FAR_LIFE HZ
+/* How long what others have asked is kept: whoever began a search has given it up by then. */
+#define ORR_FAR_LIFE (ORR_FAR_PATIENCE + HZ / 20)
 /* Looks for others, which are not trusted, are so far apart at least, and thrice as long as the last took. */
 #define ORR_FAR_BETWEEN msecs_to_jiffies(5)
-/* Questions of others that are kept, also of one. */
-#define ORR_FAR_KEPT 64u
-#define ORR_FAR_KEPT_OF_ONE 8u
 /* Time for the other driver to take a note, as the card may have no room for the next. */
 #define ORR_FAR_PAUSE_MS 4u
 
@@ -45,13 +42,14 @@ static void orr_far_tell_work(struct work_struct *work);
 /* Guards what follows, and all searches. Innermost of the mutexes. */
 static DEFINE_MUTEX(orr_far_lock);
 static LIST_HEAD(orr_far_searches);
+/* What others have asked and nobody has looked at yet, by turn. */
 static LIST_HEAD(orr_far_new);
-/* Of those that others have asked, in both lists. */
-static unsigned int orr_far_kept;
+/* Of the last of them at which somebody has looked. */
+static u64 orr_far_turn;
 /* Of the last question that was asked. */
 static u16 orr_far_number;
 /* When the next look for others may be. */
-static unsigned long orr_far_next;
+static unsigned long orr_far_next_look;
 static DECLARE_DELAYED_WORK(orr_far_looker, orr_far_look_work);
 static DECLARE_WORK(orr_far_teller, orr_far_tell_work);
 
@@ -65,35 +63,41 @@ static void orr_far_say(struct orr_device *odev, u32 at, u32 node, const struct 
 
 static void orr_far_free(struct orr_far_search *search)
 {
-	while (search->asks)
-		drm_dev_put(&search->ask[--search->asks].odev->drm);
+	struct orr_far_state *state = &search->state;
+
+	while (state->asks)
+		drm_dev_put(&state->ask[--state->asks].odev->drm);
 	if (search->from)
 		drm_dev_put(&search->from->drm);
 	kfree(search);
 }
 
-static void orr_far_settle(struct orr_far_search *search)
+/* Something has become of a search. */
+static void orr_far_step(struct orr_far_search *search)
 {
 	lockdep_assert_held(&orr_far_lock);
-	if (search->answer != ORR_FAR_OPEN)
-		return;
-	search->answer = orr_far_sum(search);
-	if (search->answer == ORR_FAR_OPEN)
-		return;
-	if (search->from)
-		queue_work(system_long_wq, &orr_far_teller);
-	else
+	switch (orr_far_next(&search->state)) {
+	case ORR_FAR_WAIT:
+		break;
+	case ORR_FAR_END:
 		complete(&search->done);
+		break;
+	case ORR_FAR_TELL:
+	case ORR_FAR_TELL_AND_KEEP:
+		queue_work(system_long_wq, &orr_far_teller);
+		break;
+	}
 }
 
 /* The questions to which a look leads. Return: false: there are too many. */
 static bool orr_far_collect(struct orr_far_search *search, struct orr_look *look)
 {
+	struct orr_far_state *state = &search->state;
 	struct orr_lessee lessee[ORR_FAR_ASKS];
 	u32 i, j, count, room;
 
 	search->stamp = look->stamp;
-	search->waits = look->far_count;
+	state->waits = look->far_count;
 	search->last = ORR_LOOK_NONE;
 	for (i = 0; i < look->far_count; i++) {
 		const struct orr_party *party = &look->party[look->far[i]];
@@ -102,16 +106,18 @@ static bool orr_far_collect(struct orr_far_search *search, struct orr_look *look
 
 		if (look->lead == look->length && look->path[look->length - 1] == look->far[i])
 			search->last = i;
-		search->held[i] = party->lacks;
-		room = ORR_FAR_ASKS - search->asks;
+		state->held[i] = party->lacks;
+		room = ORR_FAR_ASKS - state->asks;
 		count = orr_fabric_lessees(odev, origin, lessee, room);
 		if (count > room)
 			return false;
 		for (j = 0; j < count; j++) {
-			struct orr_far_ask *ask = &search->ask[search->asks++];
+			struct orr_far_ask *ask = &state->ask[state->asks];
 
 			drm_dev_get(&odev->drm);
-			*ask = (struct orr_far_ask){ .odev = odev, .lessee = lessee[j],
+			search->lender[state->asks++] = lessee[j].uid;
+			*ask = (struct orr_far_ask){ .odev = odev, .at = lessee[j].at,
+						     .node = lessee[j].node, .tag = lessee[j].tag,
 						     .offset = party->offset,
 						     .wanted = party->wanted, .wait = i,
 						     .answer = ORR_FAR_OPEN, .known = 1 };
@@ -124,63 +130,48 @@ static bool orr_far_collect(struct orr_far_search *search, struct orr_look *look
 	return true;
 }
 
-/* What has been asked on the way here is not asked again. */
-static void orr_far_assume(struct orr_far_search *search)
-{
-	const struct orr_far_search *other;
-	u32 i, j;
-
-	lockdep_assert_held(&orr_far_lock);
-	list_for_each_entry(other, &orr_far_searches, link) {
-		if (!orr_far_came_by(search, other))
-			continue;
-		for (i = 0; i < search->asks; i++)
-			for (j = 0; j < other->asks; j++)
-				if (orr_far_is_same(&search->ask[i], &other->ask[j])) {
-					search->ask[i].answer = ORR_FAR_HELD;
-					search->ask[i].known = 0;
-				}
-	}
-}
-
-/* Asks, once the search is in the list. The caller keeps it there. */
+/* Asks, once the search is in the list. Nobody lets go of it meanwhile. */
 static void orr_far_ask_all(struct orr_far_search *search)
 {
 	u32 i;
 
-	for (i = 0; i < search->asks; i++) {
-		const struct orr_far_ask *ask = &search->ask[i];
-		struct orr_note note = orr_fabric_say(ORR_NOTE_STUCK, ask->lessee.tag);
-		bool open;
+	for (i = 0; i < search->state.asks; i++) {
+		const struct orr_far_ask *ask = &search->state.ask[i];
+		const struct orr_note note = orr_far_question(search, i);
+		bool asks;
 
+		if (signal_pending(current) || time_after(jiffies, search->begun + ORR_FAR_PATIENCE))
+			break;
 		scoped_guard(mutex, &orr_far_lock)
-			open = search->answer == ORR_FAR_OPEN && ask->answer == ORR_FAR_OPEN;
-		if (!open)
+			asks = orr_far_asks_now(&search->state, i);
+		if (!asks)
 			continue;
-		orr_far_name_put(&note, ask->name);
-		orr_far_path_put(&note, search->path);
-		note.object = cpu_to_le64(search->id);
-		note.base = cpu_to_le64(ask->offset);
-		note.size = cpu_to_le64(ask->wanted);
-		note.number = cpu_to_le16(ask->number);
-		/* Without room for it there is no answer, and whoever waits looks again. */
-		orr_far_say(ask->odev, ask->lessee.at, ask->lessee.node, &note);
+		if (orr_far_pauses(&search->state, i))
+			msleep(ORR_FAR_PAUSE_MS);
+		/* If it is lost there is no answer, and whoever waits looks again. */
+		orr_far_say(ask->odev, ask->at, ask->node, &note);
 	}
 }
 
 /* Puts a search among the others, and asks. */
 static void orr_far_begin(struct orr_far_search *search)
 {
+	const struct orr_far_search *other;
 	u32 i;
 
 	scoped_guard(mutex, &orr_far_lock) {
-		for (i = 0; i < search->asks; i++)
-			search->ask[i].number = ++orr_far_number;
-		orr_far_assume(search);
+		for (i = 0; i < search->state.asks; i++)
+			search->state.ask[i].number = ++orr_far_number;
+		list_for_each_entry(other, &orr_far_searches, link)
+			orr_far_assume(&search->state, &other->state);
+		orr_far_start(&search->state, get_random_u32_inclusive(1, U16_MAX));
 		list_add_tail(&search->link, &orr_far_searches);
-		orr_far_settle(search);
+		orr_far_step(search);
 	}
 	orr_far_ask_all(search);
+	guard(mutex)(&orr_far_lock);
+	orr_far_asked_all(&search->state);
+	orr_far_step(search);
 }
 
 /**
@@ -195,6 +186,7 @@ static void orr_far_begin(struct orr_far_search *search)
 int orr_far_search(struct orr_look *look, struct orr_far_cycle *cycle)
 {
 	struct orr_far_search *search = kzalloc(sizeof(*search), GFP_KERNEL);
+	unsigned long until = jiffies + ORR_FAR_PATIENCE;
 	long left;
 	int ret = 0;
 
@@ -204,43 +196,22 @@ int orr_far_search(struct orr_look *look, struct orr_far_cycle *cycle)
 		orr_far_free(search);
 		return 0;
 	}
-	search->id = get_random_u64();
-	orr_far_mark(search);
-	search->answer = ORR_FAR_OPEN;
+	search->begun = until - ORR_FAR_PATIENCE;
+	search->state.id = get_random_u32();
+	search->state.answer = ORR_FAR_OPEN;
 	init_completion(&search->done);
 	orr_far_begin(search);
-	left = wait_for_completion_interruptible_timeout(&search->done, ORR_FAR_PATIENCE);
+	left = max_t(long, until - jiffies, 0);
+	left = wait_for_completion_interruptible_timeout(&search->done, left);
 	scoped_guard(mutex, &orr_far_lock) {
 		list_del(&search->link);
 		if (left < 0)
 			ret = -ERESTARTSYS;
-		else if (search->answer == ORR_FAR_HELD)
+		else if (search->state.answer == ORR_FAR_HELD)
 			ret = orr_far_tell(search, &orr_far_searches, look, cycle);
 	}
 	orr_far_free(search);
 	return ret;
-}
-
-static struct orr_far_ask *orr_far_find(struct orr_far_search *search, u16 number)
-{
-	u32 i;
-
-	for (i = 0; i < search->asks; i++)
-		if (search->ask[i].number == number)
-			return &search->ask[i];
-	return NULL;
-}
-
-/* How many questions of one are kept. */
-static unsigned int orr_far_kept_of(const struct list_head *searches, const struct orr_device *odev, u32 at)
-{
-	const struct orr_far_search *search;
-	unsigned int count = 0;
-
-	lockdep_assert_held(&orr_far_lock);
-	list_for_each_entry(search, searches, link)
-		count += search->from == odev && search->at == at;
-	return count;
 }
 
 /**
@@ -251,35 +222,107 @@ static unsigned int orr_far_kept_of(const struct list_head *searches, const stru
  */
 void orr_far_answered(struct orr_device *odev, u32 at, const struct orr_note *note)
 {
-	const u32 status = le32_to_cpu(note->status);
 	struct orr_far_search *search;
 
 	guard(mutex)(&orr_far_lock);
 	list_for_each_entry(search, &orr_far_searches, link) {
-		struct orr_far_ask *ask = orr_far_find(search, le16_to_cpu(note->number));
+		struct orr_far_ask *ask;
+		struct orr_far_wait *hop;
 
-		if (!ask || search->id != le64_to_cpu(note->object) || ask->odev != odev ||
-		    ask->lessee.at != at || ask->answer != ORR_FAR_OPEN ||
-		    ask->lessee.tag != le32_to_cpu(note->tag))
+		if (search->state.id != le64_to_cpu(note->object))
+			continue;
+		ask = orr_far_find(&search->state, odev, at, le32_to_cpu(note->tag),
+				   le16_to_cpu(note->number));
+		if (!ask)
 			continue;
 		if (note->op == ORR_NOTE_STUCK_HOP) {
-			if (ask->known == ARRAY_SIZE(ask->there))
+			hop = orr_far_take_hop(ask);
+			if (!hop)
 				return;
-			ask->there[ask->known].node = le64_to_cpu(note->size);
-			orr_far_name_get(note, ask->there[ask->known++].name);
+			hop->node = le64_to_cpu(note->size);
+			orr_far_name_get(note, hop->name);
 			return;
 		}
-		ask->answer = status == ORR_FAR_HELD || status == ORR_FAR_NONE ? status : ORR_FAR_FREE;
-		ask->stamp = le64_to_cpu(note->size);
+		orr_far_take_answer(ask, le32_to_cpu(note->status), le16_to_cpu(note->epoch),
+				    le64_to_cpu(note->size));
 		orr_far_name_get(note, ask->there[0].name);
-		if (!note->epoch)
-			ask->known = 0;
-		/* Some of it was lost, so it counts as if nobody had answered: whoever waits looks again. */
-		if (ask->known != le16_to_cpu(note->epoch))
-			ask->answer = ORR_FAR_FREE;
-		orr_far_settle(search);
+		/* Who has an answer already has been through this. */
+		if (search->state.answer == ORR_FAR_OPEN) {
+			orr_far_settle(&search->state);
+			orr_far_step(search);
+		}
 		return;
 	}
+}
+
+static bool orr_far_is_of(const struct orr_far_search *search, const struct orr_far_search *other)
+{
+	return search->from == other->from && search->at == other->at;
+}
+
+/* Whether one more is taken. */
+static bool orr_far_may_ask(const struct orr_far_search *search)
+{
+	const struct orr_far_search *other;
+	u32 kept = 0, kept_of_one = 0;
+
+	lockdep_assert_held(&orr_far_lock);
+	list_for_each_entry(other, &orr_far_new, link) {
+		kept++;
+		kept_of_one += orr_far_is_of(search, other);
+	}
+	list_for_each_entry(other, &orr_far_searches, link) {
+		if (!other->from || other->state.told)
+			continue;
+		kept++;
+		kept_of_one += orr_far_is_of(search, other);
+	}
+	return orr_far_has_room(kept, kept_of_one);
+}
+
+/* Each one who asks has his turn: behind his own that wait, and not before those of others of that turn. */
+static void orr_far_queue(struct orr_far_search *search)
+{
+	struct orr_far_search *other;
+	struct list_head *at = &orr_far_new;
+
+	lockdep_assert_held(&orr_far_lock);
+	search->turn = orr_far_turn;
+	list_for_each_entry(other, &orr_far_new, link)
+		if (orr_far_is_of(search, other))
+			search->turn = other->turn;
+	search->turn++;
+	list_for_each_entry(other, &orr_far_new, link)
+		if (other->turn > search->turn) {
+			at = &other->link;
+			break;
+		}
+	list_add_tail(&search->link, at);
+}
+
+static void orr_far_drop(struct orr_far_search *search)
+{
+	lockdep_assert_held(&orr_far_lock);
+	list_del(&search->link);
+	orr_far_free(search);
+}
+
+static void orr_far_sweep_list(struct list_head *searches, unsigned long life)
+{
+	struct orr_far_search *search, *next;
+
+	lockdep_assert_held(&orr_far_lock);
+	list_for_each_entry_safe(search, next, searches, link)
+		if (search->from && !search->state.asking &&
+		    time_after_eq(jiffies, search->begun + life))
+			orr_far_drop(search);
+}
+
+/* What nobody waits for any more. */
+static void orr_far_sweep(void)
+{
+	orr_far_sweep_list(&orr_far_new, ORR_FAR_PATIENCE);
+	orr_far_sweep_list(&orr_far_searches, ORR_FAR_LIFE);
 }
 
 /**
@@ -296,11 +339,6 @@ void orr_far_asked(struct orr_device *odev, u32 at, const struct orr_note *note)
 	unsigned long now = jiffies;
 
 	lockdep_assert_held(&odev->fabric.lock);
-	guard(mutex)(&orr_far_lock);
-	if (orr_far_kept >= ORR_FAR_KEPT ||
-	    orr_far_kept_of(&orr_far_new, odev, at) + orr_far_kept_of(&orr_far_searches, odev, at) >=
-		    ORR_FAR_KEPT_OF_ONE)
-		return;
 	search = kzalloc(sizeof(*search), GFP_KERNEL);
 	if (!search)
 		return;
@@ -308,39 +346,31 @@ void orr_far_asked(struct orr_device *odev, u32 at, const struct orr_note *note)
 	search->from = odev;
 	search->at = at;
 	search->node = odev->fabric.foreign[at].node;
-	search->id = le64_to_cpu(note->object);
-	search->number = note->number;
-	search->import = (struct orr_look_import){ .odev = odev, .tag = le32_to_cpu(note->tag),
-						   .offset = le64_to_cpu(note->base) };
-	search->wanted = le64_to_cpu(note->size);
-	search->answer = ORR_FAR_OPEN;
+	search->state.is_others = true;
+	search->state.answer = ORR_FAR_OPEN;
 	search->begun = now;
-	orr_far_name_get(note, search->name);
-	orr_far_path_get(note, search->path);
-	list_add_tail(&search->link, &orr_far_new);
-	orr_far_kept++;
+	orr_far_question_take(search, note);
+	guard(mutex)(&orr_far_lock);
+	orr_far_sweep();
+	if (!orr_far_may_ask(search)) {
+		orr_far_free(search);
+		return;
+	}
+	orr_far_queue(search);
 	mod_delayed_work(system_long_wq, &orr_far_looker,
-			 time_before(now, orr_far_next) ? orr_far_next - now : 0);
+			 time_before(now, orr_far_next_look) ? orr_far_next_look - now : 0);
 }
 
 /* A process of this machine has begun it. */
-static bool orr_far_is_own(u64 id)
+static bool orr_far_is_own(u32 id)
 {
 	const struct orr_far_search *search;
 
 	lockdep_assert_held(&orr_far_lock);
 	list_for_each_entry(search, &orr_far_searches, link)
-		if (search->id == id && !search->from)
+		if (search->state.id == id && !search->from)
 			return true;
 	return false;
-}
-
-static void orr_far_drop(struct orr_far_search *search)
-{
-	lockdep_assert_held(&orr_far_lock);
-	list_del(&search->link);
-	orr_far_kept--;
-	orr_far_free(search);
 }
 
 /* Tells who has asked. Not under the lock: a card may keep it waiting. */
@@ -355,16 +385,17 @@ static void orr_far_tell_work(struct work_struct *work)
 		odev = NULL;
 		scoped_guard(mutex, &orr_far_lock) {
 			list_for_each_entry(search, &orr_far_searches, link) {
-				if (!search->from || search->told || search->answer == ORR_FAR_OPEN)
+				const enum orr_far_step step = orr_far_next(&search->state);
+
+				if (step != ORR_FAR_TELL && step != ORR_FAR_TELL_AND_KEEP)
 					continue;
-				search->told = true;
+				search->state.told = true;
 				odev = search->from;
 				drm_dev_get(&odev->drm);
 				at = search->at;
 				node = search->node;
-				notes = orr_far_notes(search, orr_far_is_own(search->id), note);
-				/* On what is held others may rest. */
-				if (search->answer != ORR_FAR_HELD)
+				notes = orr_far_notes(search, orr_far_is_own(search->state.id), note);
+				if (step == ORR_FAR_TELL)
 					orr_far_drop(search);
 				break;
 			}
@@ -387,7 +418,7 @@ static enum orr_far_answer orr_far_look(struct orr_far_search *search)
 	u32 number = ORR_LOOK_NONE;
 	bool known;
 
-	if (IS_ERR(look) || !orr_far_mark(search))
+	if (IS_ERR(look))
 		return ORR_FAR_FREE;
 	scoped_guard(mutex, &orr_look_lock) {
 		known = orr_look_at_all(look);
@@ -411,40 +442,32 @@ static enum orr_far_answer orr_far_look(struct orr_far_search *search)
 	return ORR_FAR_OPEN;
 }
 
-static void orr_far_sweep(bool all)
-{
-	struct orr_far_search *search, *next;
-
-	lockdep_assert_held(&orr_far_lock);
-	list_for_each_entry_safe(search, next, &orr_far_searches, link) {
-		if (!search->from || (!all && time_before(jiffies, search->begun + ORR_FAR_LIFE)))
-			continue;
-		orr_far_drop(search);
-	}
-}
-
 static void orr_far_look_work(struct work_struct *work)
 {
 	struct orr_far_search *search;
-	unsigned long took = jiffies, pause;
+	unsigned long took, pause;
 
 	scoped_guard(mutex, &orr_far_lock) {
-		orr_far_sweep(false);
+		orr_far_sweep();
 		search = list_first_entry_or_null(&orr_far_new, struct orr_far_search, link);
-		if (search)
+		if (search) {
+			orr_far_turn = search->turn;
 			list_del(&search->link);
+		}
 	}
-	if (search) {
-		search->answer = orr_far_look(search);
-		orr_far_begin(search);
-	}
+	took = jiffies;
+	if (search)
+		search->state.answer = orr_far_look(search);
 	took = jiffies - took;
+	if (search)
+		orr_far_begin(search);
 	pause = max(ORR_FAR_BETWEEN, 3 * took);
 	guard(mutex)(&orr_far_lock);
-	orr_far_next = jiffies + pause;
+	orr_far_next_look = jiffies + pause;
+	/* Also if somebody has asked meanwhile, to whom the pause before this look was over. */
 	if (!list_empty(&orr_far_new))
-		queue_delayed_work(system_long_wq, &orr_far_looker, pause);
-	else if (orr_far_kept)
+		mod_delayed_work(system_long_wq, &orr_far_looker, pause);
+	else if (!list_empty(&orr_far_searches))
 		queue_delayed_work(system_long_wq, &orr_far_looker, ORR_FAR_LIFE);
 }
 
@@ -456,6 +479,6 @@ void orr_far_exit(void)
 	cancel_delayed_work_sync(&orr_far_looker);
 	cancel_work_sync(&orr_far_teller);
 	guard(mutex)(&orr_far_lock);
-	list_splice_init(&orr_far_new, &orr_far_searches);
-	orr_far_sweep(true);
+	orr_far_sweep_list(&orr_far_new, 0);
+	orr_far_sweep_list(&orr_far_searches, 0);
 }

@@ -3,8 +3,8 @@
  * What follows from the answers of a search over machines (orr_far.c): whether somebody is stuck, which
  * streams the circle has, and what notes say of it.
  */
+#include <linux/bits.h>
 #include <linux/ctype.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "orr_device.h"
@@ -13,71 +13,15 @@
 
 static_assert(sizeof_field(struct orr_note, secret) + sizeof_field(struct orr_note, pad) ==
 	      ORR_QUEUE_NAME_BYTES);
-static_assert(sizeof_field(struct orr_note, epoch) + sizeof_field(struct orr_note, status) == ORR_FAR_PATH);
+static_assert(ORR_FAR_NAME_BYTES == ORR_QUEUE_NAME_BYTES);
+static_assert(ORR_FAR_WAITS == ORR_LOOK_MAX_FAR);
+/* Where in an offset, which is one in the memory of a card, the path's last mark is. */
+#define ORR_FAR_OFFSET_BITS 48
 
-/**
- * orr_far_name_put - say a name
- * @note: in which
- * @name: ORR_QUEUE_NAME_BYTES
- */
-void orr_far_name_put(struct orr_note *note, const char *name)
+static void orr_far_name_put(struct orr_note *note, const char *name)
 {
 	memcpy(note->secret, name, sizeof(note->secret));
 	memcpy(note->pad, name + sizeof(note->secret), sizeof(note->pad));
-}
-
-/**
- * orr_far_path_put - say by which looks a question comes
- * @note: in which
- * @path: the looks
- */
-void orr_far_path_put(struct orr_note *note, const u8 *path)
-{
-	memcpy(&note->epoch, path, sizeof(note->epoch));
-	memcpy(&note->status, path + sizeof(note->epoch), sizeof(note->status));
-}
-
-/**
- * orr_far_path_get - by which looks has a question come?
- * @note: it
- * @path: filled in
- */
-void orr_far_path_get(const struct orr_note *note, u8 *path)
-{
-	memcpy(path, &note->epoch, sizeof(note->epoch));
-	memcpy(path + sizeof(note->epoch), &note->status, sizeof(note->status));
-}
-
-/**
- * orr_far_mark - put the look's own mark behind those by which it came
- * @search: it
- *
- * Return: false: it came by too many.
- */
-bool orr_far_mark(struct orr_far_search *search)
-{
-	u8 *end = memchr(search->path, 0, sizeof(search->path));
-
-	if (!end)
-		return false;
-	memset(end, 0, search->path + sizeof(search->path) - end);
-	*end = get_random_u32_inclusive(1, U8_MAX);
-	return true;
-}
-
-/**
- * orr_far_came_by - did the question come by that look of this driver?
- * @search: the question's
- * @other: the look's
- *
- * Return: whether.
- */
-bool orr_far_came_by(const struct orr_far_search *search, const struct orr_far_search *other)
-{
-	const u8 *last = memchr(other->path, 0, sizeof(other->path));
-	const u32 at = (last ? last - other->path : sizeof(other->path)) - 1;
-
-	return other->id == search->id && !memcmp(search->path, other->path, at + 1);
 }
 
 /**
@@ -99,47 +43,49 @@ void orr_far_name_get(const struct orr_note *note, char *name)
 }
 
 /**
- * orr_far_is_same - do two questions ask for the same?
- * @one: a question
- * @other: another
+ * orr_far_question - what another driver is asked
+ * @search: for which
+ * @i: the question
  *
- * Return: whether.
+ * Return: the note.
  */
-bool orr_far_is_same(const struct orr_far_ask *one, const struct orr_far_ask *other)
+struct orr_note orr_far_question(const struct orr_far_search *search, u32 i)
 {
-	return one->odev == other->odev && one->lessee.at == other->lessee.at &&
-	       one->lessee.tag == other->lessee.tag && one->offset == other->offset &&
-	       one->wanted == other->wanted;
+	const struct orr_far_ask *ask = &search->state.ask[i];
+	const u16 *path = search->state.path;
+	struct orr_note note = orr_fabric_say(ORR_NOTE_STUCK, ask->tag);
+
+	static_assert(ORR_FAR_PATH == 6);
+	note.object = cpu_to_le64(search->state.id | (u64)path[0] << 32 | (u64)path[1] << 48);
+	note.status = cpu_to_le32(path[2] | (u32)path[3] << 16);
+	note.epoch = cpu_to_le16(path[4]);
+	note.base = cpu_to_le64(ask->offset | (u64)path[5] << ORR_FAR_OFFSET_BITS);
+	note.size = cpu_to_le64(ask->wanted);
+	note.number = cpu_to_le16(ask->number);
+	orr_far_name_put(&note, ask->name);
+	return note;
 }
 
 /**
- * orr_far_sum - what the answers to its questions say so far
- * @search: it
- *
- * Return: ORR_FAR_OPEN, ORR_FAR_FREE or ORR_FAR_HELD.
+ * orr_far_question_take - what has another driver asked?
+ * @search: filled in, whose card is
+ * @note: what has come
  */
-enum orr_far_answer orr_far_sum(const struct orr_far_search *search)
+void orr_far_question_take(struct orr_far_search *search, const struct orr_note *note)
 {
-	bool held[ORR_LOOK_MAX_FAR];
-	bool open = false;
-	u32 i;
+	const u64 object = le64_to_cpu(note->object), base = le64_to_cpu(note->base);
+	const u32 status = le32_to_cpu(note->status);
+	const u16 path[ORR_FAR_PATH] = { object >> 32, object >> 48, status, status >> 16,
+					 le16_to_cpu(note->epoch), base >> ORR_FAR_OFFSET_BITS };
 
-	memcpy(held, search->held, sizeof(held));
-	for (i = 0; i < search->asks; i++) {
-		const struct orr_far_ask *ask = &search->ask[i];
-
-		if (ask->answer == ORR_FAR_FREE)
-			return ORR_FAR_FREE;
-		open |= ask->answer == ORR_FAR_OPEN;
-		held[ask->wait] |= ask->answer == ORR_FAR_HELD;
-	}
-	if (open)
-		return ORR_FAR_OPEN;
-	/* What nobody has in his packets, a process may yet give. */
-	for (i = 0; i < search->waits; i++)
-		if (!held[i])
-			return ORR_FAR_FREE;
-	return ORR_FAR_HELD;
+	memcpy(search->state.path, path, sizeof(path));
+	search->state.id = lower_32_bits(object);
+	search->number = note->number;
+	search->import = (struct orr_look_import){ .odev = search->from, .at = search->at,
+						   .tag = le32_to_cpu(note->tag),
+						   .offset = base & GENMASK_ULL(ORR_FAR_OFFSET_BITS - 1, 0) };
+	search->wanted = le64_to_cpu(note->size);
+	orr_far_name_get(note, search->name);
 }
 
 static u64 orr_far_stamp(const struct orr_far_search *search)
@@ -148,8 +94,8 @@ static u64 orr_far_stamp(const struct orr_far_search *search)
 	u32 i;
 
 	/* A sum, as it is not always the same driver that asks first what two lead to. */
-	for (i = 0; i < search->asks; i++)
-		stamp += search->ask[i].stamp;
+	for (i = 0; i < search->state.asks; i++)
+		stamp += search->state.ask[i].stamp;
 	return stamp ?: 1;
 }
 
@@ -224,21 +170,24 @@ static bool orr_far_back(const struct orr_far_search *back, struct orr_look *loo
 /* The question to which the way leads, and to which the answer is that it is held there, or NULL. */
 static const struct orr_far_ask *orr_far_last(const struct orr_far_search *search)
 {
+	const struct orr_far_ask *ask = search->state.ask;
 	u32 i;
 
-	for (i = 0; i < search->asks; i++)
-		if (search->ask[i].wait == search->last && search->ask[i].answer == ORR_FAR_HELD &&
-		    search->ask[i].known)
-			return &search->ask[i];
+	for (i = 0; i < search->state.asks; i++, ask++)
+		if (ask->wait == search->last && ask->answer == ORR_FAR_HELD && ask->known)
+			return ask;
 	return NULL;
 }
 
-static void orr_far_there(const struct orr_far_ask *ask, struct orr_far_cycle *cycle)
+static void orr_far_there(const struct orr_far_search *search, const struct orr_far_ask *ask,
+			  struct orr_far_cycle *cycle)
 {
+	const kuid_t lender = search->lender[ask - search->state.ask];
+
 	for (cycle->count = 0; cycle->count < ask->known; cycle->count++) {
 		struct orr_hop *hop = &cycle->hop[cycle->count];
 
-		*hop = (struct orr_hop){ .node = ask->there[cycle->count].node, .uid = ask->lessee.uid };
+		*hop = (struct orr_hop){ .node = ask->there[cycle->count].node, .uid = lender };
 		memcpy(hop->name, ask->there[cycle->count].name, sizeof(hop->name));
 	}
 }
@@ -266,14 +215,14 @@ int orr_far_tell(const struct orr_far_search *search, const struct list_head *se
 	if (!cycle->hop)
 		return -ENOMEM;
 	list_for_each_entry(back, searches, link) {
-		if (back->id != search->id || back == search || back->hops < 2)
+		if (back->state.id != search->state.id || back == search || back->hops < 2)
 			continue;
-		orr_far_there(ask, cycle);
+		orr_far_there(search, ask, cycle);
 		if (orr_far_back(back, look, cycle))
 			return 1;
 	}
 	/* It does not come back. */
-	orr_far_there(ask, cycle);
+	orr_far_there(search, ask, cycle);
 	cycle->count = 1;
 	return 1;
 }
@@ -283,7 +232,7 @@ static struct orr_note orr_far_back_note(const struct orr_far_search *search, en
 {
 	struct orr_note note = orr_fabric_say(op, search->import.tag);
 
-	note.object = cpu_to_le64(search->id);
+	note.object = cpu_to_le64(search->state.id);
 	note.number = search->number;
 	if (name)
 		orr_far_name_put(&note, name);
@@ -307,8 +256,8 @@ u32 orr_far_notes(const struct orr_far_search *search, bool is_own, struct orr_n
 	note[0] = orr_far_back_note(search, ORR_NOTE_STUCK_BACK,
 				    search->hops > 1 ? search->hop[1].name : NULL);
 	note[0].size = cpu_to_le64(orr_far_stamp(search));
-	note[0].status = cpu_to_le32(search->answer);
-	if (search->answer != ORR_FAR_HELD || search->hops < 2 || is_own)
+	note[0].status = cpu_to_le32(search->state.answer);
+	if (search->state.answer != ORR_FAR_HELD || search->hops < 2 || is_own)
 		return 1;
 	for (i = 2; i < search->hops && count < ORR_FAR_BEYOND; i++) {
 		next[count] = (struct orr_far_wait){ .node = search->import.odev->node };

@@ -23,10 +23,10 @@ struct orr_sem;
 
 #define ORR_NOTE_MAGIC 0x4e4fu
 /*
- * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. 4: and both nonces, of 64 bits. Drivers
- * of two versions share nothing.
+ * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. 4: and both nonces, of 64 bits.
+ * 5: looks by which ORR_NOTE_STUCK comes have marks of 16 bits. Drivers of two versions share nothing.
  */
-#define ORR_NOTE_VERSION 4u
+#define ORR_NOTE_VERSION 5u
 /* Cards of other machines that one card knows: those at its ports, and the rest behind switches. */
 #define ORR_FOREIGN_MAX 64u
 #define ORR_FABRIC_SECRET_BYTES 16u
@@ -47,7 +47,8 @@ struct orr_sem;
  * @ORR_NOTE_UNMAP_BACK: the answer to ORR_NOTE_UNMAP, which is said again until it comes
  * @ORR_NOTE_REVOKED_BACK: nothing there leads to the memory of @tag any more
  * @ORR_NOTE_STUCK: would somebody signal what is mapped as @tag who is not stuck himself? @object names the
- *	search, @base where in the memory, @size the value, and the name is of who waits for it
+ *	search, @base where in the memory, @size the value, and the name is of who waits for it. The looks by
+ *	which it comes are in what is left: see orr_far_question()
  * @ORR_NOTE_STUCK_HOP: before the answer: for whom waits the one before him: @size is the node, with the name
  * @ORR_NOTE_STUCK_BACK: the answer, an enum orr_far_answer; @size is the same as long as nothing has moved,
  *	and the name is of who would signal it

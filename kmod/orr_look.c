@@ -263,6 +263,7 @@ static bool orr_look_signal(struct orr_look *look, u32 number, u64 va, struct or
 		point.part = point.origin->barrier;
 	if (point.origin->kind == ORR_BO_KIND_FOREIGN) {
 		if (look->remote != ORR_LOOK_NONE && orr_bo_device(bo) == look->import.odev &&
+		    point.origin->import->at == look->import.at &&
 		    point.origin->import->tag == look->import.tag &&
 		    point.offset == look->import.offset)
 			good = orr_look_edge(look, number, look->remote, va, &point);

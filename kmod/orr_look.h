@@ -79,6 +79,8 @@ struct orr_party {
 struct orr_look_import {
 	/** @odev: the card that may write there; only to compare */
 	const struct orr_device *odev;
+	/** @at: who has lent it, in orr_fabric.foreign */
+	u32 at;
 	/** @tag: what that is called in its notes */
 	u32 tag;
 	/** @offset: of a semaphore in it */

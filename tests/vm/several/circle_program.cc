@@ -25,6 +25,8 @@ class Circle {
         own_ = give_semaphore(turn(me_));
         next_ = take_semaphore(turn(after()));
         must(orrSemaphoreSetName(next_, turn(after()).c_str()));
+        // Lent to one more by whom nobody would signal it, as its machine has to say.
+        unused_ = take_semaphore(turn(after()));
         runner_ = stream(runner(me_));
     }
 
@@ -97,7 +99,7 @@ class Circle {
     }
 
     int me_, all_;
-    orrSemaphore_t own_ = nullptr, next_ = nullptr, may_ = nullptr;
+    orrSemaphore_t own_ = nullptr, next_ = nullptr, unused_ = nullptr, may_ = nullptr;
     orrStream_t runner_ = nullptr;
 };
 
