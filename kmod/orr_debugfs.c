@@ -100,6 +100,7 @@ static int orr_debugfs_records_show(struct seq_file *m, void *data)
 	seq_printf(m, "users %u\n", sink->users);
 	seq_printf(m, "counting %u\n", sink->counting);
 	seq_printf(m, "sampler_pid %d\n", sink->sampler ? sink->sampler->pid : 0);
+	seq_printf(m, "pc_sampler_pid %d\n", sink->pc_sampler ? sink->pc_sampler->pid : 0);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(orr_debugfs_records);

@@ -507,10 +507,10 @@ class DrmDevice final : public Device {
             case ENOTTY:
                 return Device::want_pcs(wanted);
             case EBUSY:
-                return fail(
-                    orrErrorSystem,
-                    "another process has the samples of {}'s vector cores, or a debugger holds a card",
-                    info().node);
+                return fail(orrErrorSystem,
+                            "another process has the samples of {}'s vector cores (debugfs says which: "
+                            "records), or a debugger holds a card",
+                            info().node);
             case EACCES:
                 return fail(
                     orrErrorSystem,
