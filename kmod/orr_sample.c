@@ -2,9 +2,13 @@
 /*
  * Samples of a card's counters at a period of its model time, by its trace sink.
  *
- * The card takes one kind at a time, so one file has them. They are of the whole card, as QUERY_COUNTERS, and
- * come by the ring that records of work come by.
+ * The card takes one kind at a time, so one file has them. They come by the ring that records of work come by.
+ *
+ * They are of the whole card, at moments that the reader chooses: what a neighbour does shows in them, and when.
+ * Perf gives a machine's counters to nobody else than here.
  */
+#include <linux/capability.h>
+
 #include <drm/orrery_accel.h>
 
 #include <orrery/fw/trace.h>
@@ -102,6 +106,8 @@ static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_r
 		return -EOPNOTSUPP;
 	if (!orr_sample_bearable(args->period_ns, args->set) || !orr_sample_has(odev, args->set))
 		return -EINVAL;
+	if (!perfmon_capable())
+		return -EACCES;
 	guard(mutex)(&odev->sink.lock);
 	if (odev->sink.sampler && odev->sink.sampler != file)
 		return -EBUSY;

@@ -475,6 +475,13 @@ class DrmDevice final : public Device {
                             "another process has the samples of {}'s counters (debugfs says which: "
                             "records), or a debugger holds a card",
                             info().node);
+            case EACCES:
+                return fail(orrErrorSystem,
+                            "samples of {}'s counters show what others do there, and need CAP_PERFMON, as "
+                            "perf does for a machine's: run it as root, or give it that (setpriv "
+                            "--ambient-caps); what your own kernels and copies did needs none "
+                            "(orrProfWantCounters)",
+                            info().node);
             default:
                 return fail_errno(number, file_->what("asking for samples of its counters"));
         }

@@ -1,8 +1,10 @@
 // Records of work: a process is told what the card did for it, when, and nothing of others.
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <orrery/hw/counters.h>
 #include <orrery/hw/engine.h>
 #include <orrery/hw/trace_sink.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -267,6 +269,44 @@ TEST(Samples, AreOfTheWholeCardAndForOneAtATime) {
     read.flags = ORR_WORK_STOP;
     ASSERT_EQ(call(two.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &read), 0);
     EXPECT_EQ(start(one.fd(), 1000, kSet, 0), 0);
+}
+
+// Perf's rule for a machine's counters. A user has what is his own, and the sums that everybody has.
+TEST(Samples, AreForWhoMayLookAtAllThatAMachineDoes) {
+    if (::geteuid() != 0) GTEST_SKIP() << "who is root can be another";
+    Place one(0);
+    one.make_memory();
+    drm_orr_sample_read read{};
+    const auto start = [&](std::uint32_t period_ns) {
+        read = {};
+        read.flags = ORR_WORK_START;
+        read.period_ns = period_ns;
+        read.set[0] = 1ull << ORR_CTR_COPY_BYTES;
+        return call(one.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &read);
+    };
+    ASSERT_EQ(::seteuid(1001), 0);
+    EXPECT_EQ(start(1'000), EACCES);
+    EXPECT_EQ(start(1'000'000'000), EACCES) << "others' work shows at any period";
+    EXPECT_EQ(start(999), EINVAL);
+    drm_orr_sample_read none{};
+    EXPECT_EQ(call(one.fd(), DRM_IOCTL_ORR_SAMPLE_READ, &none), EINVAL) << "nothing has started";
+    std::uint64_t value = 0;
+    drm_orr_query_counters counters{};
+    counters.values = reinterpret_cast<std::uintptr_t>(&value);
+    counters.count = 1;
+    EXPECT_EQ(call(one.fd(), DRM_IOCTL_ORR_QUERY_COUNTERS, &counters), 0);
+    EXPECT_EQ(switch_work(one.fd(), ORR_WORK_START | ORR_WORK_COUNTERS), 0);
+    EXPECT_EQ(one.queue->run(std::vector{fill(kVa, 64, 1)}), 0);
+    EXPECT_EQ(records(one.fd()).size(), 1u);
+    // A user who has been given this right, and no other.
+    __user_cap_header_struct head{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    std::array<__user_cap_data_struct, 2> rights{};
+    ASSERT_EQ(::syscall(SYS_capget, &head, rights.data()), 0);
+    EXPECT_EQ(rights[0].effective | rights[1].effective, 0u);
+    rights[CAP_TO_INDEX(CAP_PERFMON)].effective = CAP_TO_MASK(CAP_PERFMON);
+    ASSERT_EQ(::syscall(SYS_capset, &head, rights.data()), 0);
+    EXPECT_EQ(start(1'000), 0);
+    ASSERT_EQ(::seteuid(0), 0);
 }
 
 TEST(Pcs, AreOfAFilesOwnAndForOneAtATime) {

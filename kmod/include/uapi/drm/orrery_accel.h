@@ -580,13 +580,14 @@ struct drm_orr_work_read {
  * order of their numbers: its time in ps, its number, from 1 since START, then they. It is taken when
  * the card comes to the first thing that happens at or behind a multiple of the period; while nothing
  * happens there are none. They come by the way that records of work come by (WORK_READ), and leave
- * these less room. Model time is the same with and without.
+ * these less room. Model time is the same with and without. What others do shows in them, and when:
+ * START needs CAP_PERFMON, as perf wants it for a machine's counters.
  *
  * With a flag: values and count 0, nothing is read. START again changes period and set; samples from
- * before end with it, also where it fails. -EOPNOTSUPP: the card takes none; -EBUSY: another file has
- * them; -EINVAL: no START before, a period below 1,000 ns or below 50 ns for each word of a sample in
- * the ring (4 and its counters), no counters or such as the card has not, flags that are not known, or
- * pad; -ETIMEDOUT: the card was late; else as WORK_READ.
+ * before end with it, also where it fails. -EOPNOTSUPP: the card takes none; -EACCES: no CAP_PERFMON;
+ * -EBUSY: another file has them; -EINVAL: no START before, a period below 1,000 ns or below 50 ns for
+ * each word of a sample in the ring (4 and its counters), no counters or such as the card has not,
+ * flags that are not known, or pad; -ETIMEDOUT: the card was late; else as WORK_READ.
  */
 struct drm_orr_sample_read {
 	__u64 values; /* in: user pointer to __u64[count] */
