@@ -15,7 +15,8 @@ namespace orrery::umd::test {
 
 class Heard {
   public:
-    explicit Heard(std::uint64_t want = 0) {
+    // Not the work of cards by itself, which is told at any time.
+    explicit Heard(std::uint64_t want = orrProfWantCalls | orrProfWantRanges) {
         orrProfOptions options = ORR_INIT(orrProfOptions);
         options.want = want;
         EXPECT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
