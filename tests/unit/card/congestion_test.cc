@@ -111,7 +111,8 @@ TEST_F(Congested, RegistersAnswerAndAResetWorks) {
     while (rig_->results(2)[1].result == 0)
         std::this_thread::yield();
     rig_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
-    EXPECT_EQ(rig_->read32(ORR_R_STATE), ORR_STATE_RESET);
+    while (rig_->read32(ORR_R_STATE) != ORR_STATE_RESET)
+        std::this_thread::yield();
     rig_->card().request_stop();
     thread.join();
 }
