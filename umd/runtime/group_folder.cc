@@ -24,6 +24,7 @@ namespace {
 constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kMaxCards = 64, kMaxLinks = 256, kMaxFile = 32 << 10;
 constexpr auto kNap = std::chrono::milliseconds(20);
+constexpr std::uint64_t kLastWordNs = 5'000'000'000;
 
 // The same on all machines, whichever version of the library they have.
 struct Hello {
@@ -134,6 +135,12 @@ GroupFolder::GroupFolder(const GroupToken& token, int rank, int members, std::ui
       folder_(token.folder + "/orrery-group-" + token.name) {}
 
 GroupFolder::~GroupFolder() {
+    // Who has read the last word takes back that it is ready. If it is not to go, nobody has to have read it.
+    const Until until(in_ ? kLastWordNs : 0);
+    for (const int leader : told_) {
+        while (::access(path(name_of("ready", leader)).c_str(), F_OK) == 0 && until.left_ns() != 0)
+            std::this_thread::sleep_for(kNap);
+    }
     for (const std::string& name : own_) {
         const bool tells = name.starts_with("hello") || name == "go";
         if (in_ || !tells) ::unlink(path(name).c_str());
@@ -393,7 +400,10 @@ Status GroupFolder::agree(const std::vector<int>& leaders) {
     };
     ORR_TRY(all, wait(look, [&] { return fmt::format("rank {} is not ready", missing); }));
     const Verdict good{};
-    return write("go", &good, sizeof good);
+    ORR_TRY(written, write("go", &good, sizeof good));
+    told_ = leaders;
+    std::erase(told_, 0);
+    return {};
 }
 
 void GroupFolder::give_up(const Error& error) {

@@ -51,7 +51,8 @@ class GroupFolder {
     // machine: the same for all members of a machine, and for no others.
     GroupFolder(const GroupToken& token, int rank, int members, std::uint64_t limit_ns,
                 std::array<std::byte, 16> machine);
-    // Its own files go; without all_in() not those that tell others why they cannot meet it.
+    // Its own files go; without all_in() not those that tell others why they cannot meet it. Rank 0's last
+    // word stays until all leaders have read it, as their files tell, but for no more than some seconds.
     ~GroupFolder();
     GroupFolder(const GroupFolder&) = delete;
     GroupFolder& operator=(const GroupFolder&) = delete;
@@ -97,6 +98,7 @@ class GroupFolder {
     const std::array<std::byte, 16> machine_;
     const std::string folder_;
     std::vector<std::string> own_;
+    std::vector<int> told_;  // rank 0's: the leaders for whom its last word is
     bool in_ = false;
 };
 

@@ -119,6 +119,18 @@ TEST_F(GroupFolders, LeadersMeetAndAllFilesGo) {
     EXPECT_THAT(left(), IsEmpty());
 }
 
+TEST_F(GroupFolders, TheLastWordStaysUntilAllHaveReadIt) {
+    each(3, [&](int rank) {
+        const auto own = member(rank, 3, rank);
+        const auto leaders = own->introduce();
+        ASSERT_TRUE(leaders) << leaders.error().text;
+        const auto agreed = own->agree(*leaders);
+        ASSERT_TRUE(agreed) << agreed.error().text;
+        own->all_in();
+    });
+    EXPECT_THAT(left(), IsEmpty());
+}
+
 TEST_F(GroupFolders, WhoIsMissingIsNamed) {
     // By the first whose limit passes, to all.
     each(2, [&](int rank) {
