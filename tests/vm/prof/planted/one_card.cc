@@ -3,7 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
 #include <stdexcept>
 
 #include "tests/vm/prof/planted/cases.h"
@@ -12,10 +14,12 @@
 namespace planted {
 namespace {
 
-// Busy, as a program is that prepares its next step; by the clock, so that it takes as long on any machine.
-void host_works(std::chrono::microseconds time) {
-    const auto end = std::chrono::steady_clock::now() + time;
-    while (std::chrono::steady_clock::now() < end) {
+using Clock = std::chrono::steady_clock;
+
+// Busy, as a program is that prepares its next step.
+void host_works(Clock::duration time) {
+    const auto end = Clock::now() + time;
+    while (Clock::now() < end) {
     }
 }
 
@@ -76,14 +80,21 @@ void launch_relay() {
     two.synchronize();
 }
 
-// Looks at each result before it begins the next step.
+// Looks at each result before it begins the next step. By the clock it works for most of the time, on any
+// machine: what a slow one takes for the steps is made up for, and a step ends it.
 void host_between() {
     const Work work;
     const orrery::Stream stream;
-    for (unsigned i = 0; i < 30; ++i) {
+    Clock::duration steps{}, own{};
+    for (unsigned i = 0;; ++i) {
+        const auto begin = Clock::now();
         work.launch("multiply_add", {.rounds = 400}, stream);
         stream.synchronize();
-        host_works(std::chrono::milliseconds(8));
+        steps += Clock::now() - begin;
+        if (i >= 30 && own >= 2 * steps) break;
+        const Clock::duration time = std::max<Clock::duration>(std::chrono::milliseconds(8), 3 * steps - own);
+        host_works(time);
+        own += time;
     }
 }
 void host_allocates() {
@@ -145,11 +156,18 @@ void beside_another(const orrStreamAttributes& others) {
         const Work work;
         const orrery::Stream stream(others);
         pollfd over{.fd = ends[0], .events = POLLIN, .revents = 0};
-        for (bool first = true; ::poll(&over, 1, 0) == 0; first = false) {
+        // So far ahead that it has work on the card also while it stands still itself.
+        constexpr unsigned kRowsAhead = 100;
+        std::deque<orrery::Event> rows;
+        for (unsigned row = 1; ::poll(&over, 1, 0) == 0; ++row) {
             for (unsigned i = 0; i < 4; ++i)
                 work.launch("multiply_add", {.rounds = 8'000}, stream);
-            if (first) (void)!::write(begun[1], "", 1);
-            stream.synchronize();
+            rows.emplace_back(orrEventDisableTiming);
+            rows.back().record(stream);
+            if (row < kRowsAhead) continue;
+            if (row == kRowsAhead) (void)!::write(begun[1], "", 1);
+            rows.front().synchronize();
+            rows.pop_front();
         }
         ::_exit(0);
     }
@@ -189,6 +207,7 @@ void quota_tenth() {
 
 void none_nothing_done() {
     const Work work(64 * 1024);
+    orrery::fill(work.in.data(), 0, work.bytes);
 }
 // Copies there and back and kernels side by side, each busy nearly all of the time.
 void none_pipeline() {

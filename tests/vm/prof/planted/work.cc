@@ -1,5 +1,7 @@
 #include "tests/vm/prof/planted/work.h"
 
+#include <utility>
+
 #include <orrery/embedded_kernel.hpp>
 
 ORR_EMBEDDED_KERNEL(planted_kernels);
@@ -13,16 +15,20 @@ std::uint32_t cores() {
 Work::Work(std::size_t size, bool scattered)
     : bytes(size), library(planted_kernels_image()), in(size / sizeof(float)), out(size / sizeof(float)) {
     library.preload();
-    if (scattered) {
-        // A linear congruence whose period is a power of two: all of them.
-        std::vector<std::uint32_t> values(in.size());
-        for (std::uint32_t i = 0; i < values.size(); ++i)
-            values[i] = (i * 1664525u + 1013904223u) % static_cast<std::uint32_t>(values.size());
-        orrery::copy(in.data(), values.data(), bytes);
-    } else {
-        orrery::fill(in.data(), 0, bytes);
-    }
-    orrery::fill(out.data(), 0, bytes);
+    if (!scattered) return;
+    // A linear congruence whose period is a power of two: all of them.
+    order_.resize(in.size());
+    for (std::uint32_t i = 0; i < order_.size(); ++i)
+        order_[i] = (i * 1664525u + 1013904223u) % static_cast<std::uint32_t>(order_.size());
+}
+
+void Work::write(const orrery::Stream& stream) const {
+    if (std::exchange(written_, true)) return;
+    if (order_.empty())
+        orrery::fill(in.data(), 0, bytes, stream);
+    else
+        orrery::copy(in.data(), order_.data(), bytes, stream);
+    orrery::fill(out.data(), 0, bytes, stream);
 }
 
 void Work::launch(const char* kernel, const Shape& shape, const orrery::Stream& stream) const {
@@ -31,6 +37,7 @@ void Work::launch(const char* kernel, const Shape& shape, const orrery::Stream& 
 
 void Work::launch(const char* kernel, const Shape& shape, const PlantedArgs& args,
                   const orrery::Stream& stream) const {
+    write(stream);
     PlantedArgs all = args;
     all.rounds = shape.rounds;
     all.skew = shape.skew;

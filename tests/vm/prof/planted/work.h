@@ -16,7 +16,8 @@ inline constexpr std::size_t kMiB = 1 << 20;
 std::uint32_t cores();
 
 // The kernels, and memory for them on the current card. `in` is a cycle through all its elements, in an order
-// that no cache likes, if `scattered`, else zeros.
+// that no cache likes, if `scattered`, else zeros. It is written in the stream of the first launch: nothing
+// is waited for before that, so a host that stands still meanwhile is not what limits the program.
 class Work {
   public:
     explicit Work(std::size_t bytes = 4 * kMiB, bool scattered = false);
@@ -33,6 +34,12 @@ class Work {
     std::size_t bytes;
     orrery::Library library;
     orrery::DeviceArray<float> in, out;
+
+  private:
+    void write(const orrery::Stream& stream) const;
+
+    std::vector<std::uint32_t> order_;
+    mutable bool written_ = false;
 };
 
 }  // namespace planted
