@@ -153,7 +153,8 @@ int own() {
     put("handle", std::string(reinterpret_cast<const char*>(&handle), sizeof handle));
     check(place.outcome().error == 0, "the other machine's signal came");
     check(place.memory.words()[kBytes / 8 - 1] == 0x1234567, "and all that it had written before");
-    check(link_file("forged") == "2", "forged handles are counted");
+    // An import asks again when the answer takes long.
+    check(std::atoi(link_file("forged").c_str()) >= 2, "forged handles are counted");
     check(link_file("foreign_node") == "512", "the other's number is known");
     check(revoke(place, handle) == 0, "the handle was taken back");
     put("revoked", "");

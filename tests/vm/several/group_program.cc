@@ -201,16 +201,18 @@ void killed(const Member& me, int who, int late, const std::function<orrError_t(
     me.expect(got, orrErrorAborted, who, "its process ended");
 }
 
-void limit(const Member& me, int who, bool streams) {
+void limit(const Member& me, int who) {
+    // All are there, and have come again long before the limit.
+    MUST(orrGroupBarrier(me.group, kLongNs));
     orrError_t got = orrErrorTimeout;
     if (kRank == who) {
         me.hear("over");
         got = orrGroupBarrier(me.group, kLongNs);
-    } else if (!streams) {
-        got = orrGroupBarrier(me.group, kRank == (who + 1) % kRanks ? 300'000'000 : kLongNs);
+    } else {
+        got = orrGroupBarrier(me.group, kRank == (who + 1) % kRanks ? 5'000'000'000 : kLongNs);
         me.say("over");
     }
-    me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 300000000 ns");
+    me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 5000000000 ns");
 }
 
 void different(const Member& me, int who) {
@@ -299,8 +301,8 @@ void run(Member& me) {
     if (name == "killed-root") return killed(me, 0, half, in_gather);
     if (name == "killed-stream") return killed(me, last, 1, in_stream);
     if (name == "killed-leader-stream") return killed(me, half, 0, in_stream);
-    if (name == "limit") return limit(me, last, false);
-    if (name == "limit-root") return limit(me, 0, false);
+    if (name == "limit") return limit(me, last);
+    if (name == "limit-root") return limit(me, 0);
     if (name == "different") return different(me, last);
     if (name == "leaves") return leaves(me, last);
     if (name == "leaves-root") return leaves(me, 0);
@@ -331,8 +333,8 @@ int join_wrongly(const std::string& name, const orrGroupToken& token) {
         // It is there, and ends before all are.
         if (kRank == last) Member{nullptr, nullptr, name}.die_soon();
         if (kRank == 0 && name == "join-killed") Member{nullptr, nullptr, name}.hear("dies");
-        // Whose limit passes first says who is missing, and the others are told.
-        if (kRank == kRanks / 2) params.limit_ns = 4'000'000'000;
+        // Whose limit passes first says who is missing, and the others are told. They come long before.
+        if (kRank == kRanks / 2) params.limit_ns = 10'000'000'000;
         const orrError_t got = orrGroupJoin(&group, &token, &params);
         check(got == orrErrorTimeout &&
                   std::string_view(orrGetLastErrorText()).find(fmt::format("rank {} did not", last)) !=

@@ -18,7 +18,13 @@ if [ "$ORR_LOCAL_RANK" = 0 ]; then
         echo "node $(cat "$card/node") links to $(cat "$card/links/0/owner") $(cat "$card/links/1/owner") $(cat "$card/links/2/owner")"
     done
 fi
-if [ "$ORR_RANK" = 3 ]; then sleep 1; echo "bad end" >&2; exit 7; fi
+: >"/share/said$ORR_RANK"
+if [ "$ORR_RANK" = 3 ]; then
+    for rank in 0 1 2; do until [ -e "/share/said$rank" ]; do sleep 0.1; done; done
+    sleep 1
+    echo "bad end" >&2
+    exit 7
+fi
 sleep 1000'
 "$run" -n 4 --vms 2 --topology ring --memory 512M --timeout 240 --logs "$logs" -- sh -c "$ranks" >"$logs/out" 2>"$logs/err"
 status=$?
