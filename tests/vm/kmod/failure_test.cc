@@ -251,7 +251,7 @@ TEST_F(Abort, AWaitComesToItsLimitOnAnIdleCard) {
     limited.header.opcode = ORR_PKT_WAIT;
     limited.semaphore = kSharedVa;
     limited.value = 7;
-    limited.limit_ns = 50'000'000;
+    limited.limit_ns = 3'000'000'000;
     orr_packet packet;
     static_assert(sizeof(packet) == sizeof(limited));
     std::memcpy(&packet, &limited, sizeof(packet));

@@ -216,7 +216,7 @@ TEST_F(Liar, ASlowAnswerIsWaitedFor) {
 
 // Commands that may take long, and whose callers were killed, leave room for others.
 TEST_F(Liar, AbortsWithoutAnAnswerHoldUpNobody) {
-    const TimeOut longer("8000");
+    const TimeOut longer("16000");
     Client client;
     ASSERT_EQ(open(client), 0);
     const auto& [file, vm, ring] = client;
@@ -247,7 +247,7 @@ TEST_F(Liar, AbortsWithoutAnAnswerHoldUpNobody) {
     drm_orr_queue_stats stats{};
     stats.queue = queue.queue;
     EXPECT_EQ(call(file.get(), DRM_IOCTL_ORR_QUEUE_STATS, &stats), 0);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
     EXPECT_EQ(restarts(card_), "0");
     ::close(ready[0]);
     ::close(ready[1]);

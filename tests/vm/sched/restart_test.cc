@@ -104,6 +104,7 @@ TEST_F(Restart, GenerationsOfQueuesAndQuotasSurvive) {
         return queue;
     };
     ::unlink("/tmp/quota-runs");
+    ::unlink("/tmp/quota-stop");
     ::setenv("ORR_QUOTA", "250/1000", 1);
     const pid_t worker = umd::vm::start_worker("long-quota");
     ::unsetenv("ORR_QUOTA");
@@ -120,7 +121,7 @@ TEST_F(Restart, GenerationsOfQueuesAndQuotasSurvive) {
         ASSERT_EQ(kmod_test::unmap(file.get(), vm, 0x10000000, 1 << 20), 0);
     }
     crash("none");
-    EXPECT_EQ(::waitpid(worker, nullptr, WNOHANG), 0) << "it was over before the crash";
+    EXPECT_EQ(::waitpid(worker, nullptr, WNOHANG), 0) << "it ended by itself";
     {
         auto queue = make();
         EXPECT_EQ(queue->args().doorbell_slot, dead.doorbell_slot) << "another row says nothing about it";
@@ -137,6 +138,7 @@ TEST_F(Restart, GenerationsOfQueuesAndQuotasSurvive) {
         EXPECT_EQ(kmod_test::wait(file.get(), queue->number(), 3, kmod_test::kLong, state), 0);
         EXPECT_EQ(state.error, 0u);
     }
+    std::ofstream("/tmp/quota-stop") << "1\n";
     EXPECT_EQ(umd::vm::wait_for(worker), 0);
 }
 
