@@ -178,7 +178,7 @@ class Neighbour {
     }
 
     [[noreturn]] static void crash() {
-        std::this_thread::sleep_for(std::chrono::seconds(1));  // others shall wait for it by then
+        std::this_thread::sleep_for(std::chrono::seconds(5));  // others shall wait for it by then
         std::ofstream("/proc/sysrq-trigger") << "b" << std::flush;
         std::this_thread::sleep_for(std::chrono::seconds(30));
         throw std::runtime_error("--crash: the VM goes on (is the rank's user root?)");
