@@ -27,8 +27,19 @@ class TwoParts : public ::testing::Test {
         std::memset(words_, 0, 4096);
         for (int device = 0; device < kCards; ++device) {
             ASSERT_OK(orrSetDevice(device));
-            ASSERT_OK(orrStreamCreate(&stream_[device], 0));
             ASSERT_OK(orrOccupancyMaxActiveGroups(&cores_[device], kernel("meet"), {1, 1, 1}, 0, 0));
+        }
+        // A card's clock goes on also while the other one computes slowly: that is no reason to fail.
+        make_streams(1'000'000'000);
+    }
+    // limit_us: of a launch; 0: the usual one.
+    void make_streams(std::uint32_t limit_us) {
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+        attributes.limit_us = limit_us;
+        for (int device = 0; device < kCards; ++device) {
+            if (stream_[device] != nullptr) ASSERT_OK(orrStreamDestroy(stream_[device]));
+            ASSERT_OK(orrSetDevice(device));
+            ASSERT_OK(orrStreamCreateWithAttributes(&stream_[device], &attributes));
         }
     }
     void TearDown() override {
@@ -110,6 +121,7 @@ TEST_F(TwoParts, GridBarriersHoldBothCards) {
 // launch over both passes by that.
 TEST_F(TwoParts, StartTogetherRightAfterASlowKernel) {
     constexpr std::uint64_t kSteps = 4'000'000;
+    make_streams(0);
     orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
     attributes.limit_us = 1'000'000'000;
     for (int round = 0; round < 4; ++round) {
@@ -142,12 +154,6 @@ TEST_F(TwoParts, StartTogetherRightAfterASlowKernel) {
 }
 
 TEST_F(TwoParts, NoPartOutlivesAnotherOnesTrap) {
-    // With the usual limit the endless part may end by itself before anybody looks.
-    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-    attributes.limit_us = 1'000'000'000;
-    ASSERT_OK(orrStreamDestroy(stream_[0]));
-    ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrStreamCreateWithAttributes(&stream_[0], &attributes));
     const TestArgs args{words_, 1, 1};
     ASSERT_OK(launch(part(0, "spin_for_ever", 2, args), part(1, "trap", 2, args)));
     EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorIllegalInstruction,
@@ -179,15 +185,6 @@ class TwoPartsBesideAnother : public TwoParts {
         TwoParts::SetUp();
         for (const char* file : {"/tmp/cores-kept", "/tmp/cores-free"})
             ::unlink(file);
-        // An idle card's clock keeps up with the host's, also while the other one computes slowly: that is no
-        // reason to fail.
-        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-        attributes.limit_us = 1'000'000'000;
-        for (int device = 0; device < kCards; ++device) {
-            ASSERT_OK(orrStreamDestroy(stream_[device]));
-            ASSERT_OK(orrSetDevice(device));
-            ASSERT_OK(orrStreamCreateWithAttributes(&stream_[device], &attributes));
-        }
     }
     void start(const char* worker) {
         other_ = start_worker(worker);
