@@ -7,13 +7,14 @@ shift 2
 fail() {
     echo "fabric.sh: $*" >&2
     cat "$logs/out" >&2
+    tail -n 30 "$logs"/vm*/guest.log >&2
     exit 1
 }
 rm -rf "$logs"
 mkdir -p "$logs/share"
 what=() wanted=122 # of the VM that ended
 [[ " $* " == *" --faults "* ]] && what=(losses) wanted=0
-"$vm" --vms 2 "$@" --memory 512M --timeout 240 --allow-vm-exit --logs "$logs" --share "$logs/share" -- \
+"$vm" --vms 2 "$@" --memory 512M --timeout 240 --module-params mailbox_timeout_ms=20000 --allow-vm-exit --logs "$logs" --share "$logs/share" -- \
     kmod_fabric "${what[@]}" >"$logs/out" 2>&1
 status=$?
 grep -qx 'vm0: owner: passed' "$logs/out" || fail "status $status"

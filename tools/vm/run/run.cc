@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -29,8 +30,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kCardStopLimit = 5000;  // milliseconds
-constexpr int kTerminalLook = 500;    // milliseconds
+constexpr int kTerminalLook = 500;  // milliseconds
+// For all cards and switches, which may have memory to give back, or the end of a recording to write.
+constexpr std::chrono::seconds kCardStopLimit{30};
 
 Result<Fd> block(std::initializer_list<int> numbers) {
     sigset_t set;
@@ -337,8 +339,10 @@ void Run::note_deaths() {
 }
 
 void Run::stop_cards() {
+    const auto until = Clock::now() + kCardStopLimit;
     const auto stop_one = [&](Card& each, std::string_view program) {
-        const auto status = each.process->wait(kCardStopLimit);
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+        const auto status = each.process->wait(static_cast<int>(std::max<std::int64_t>(left, 0)));
         const bool clean = status && ((WIFEXITED(*status) && WEXITSTATUS(*status) == 0) ||
                                       (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGTERM));
         if (clean || failure_ || options_.allow_card_exit) return;
