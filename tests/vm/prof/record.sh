@@ -17,7 +17,7 @@ cat /tmp/report
 grep -Eq '^  device 0: Orrery 1, 0000:[0-9a-f:.]+, ' /tmp/report
 grep -Eq '^    kernels +\[#+\.+\] +[0-9.]+ % .* of 8 vector cores at work' /tmp/report
 # When the card did it by the host's clock, and how exactly that is known.
-grep -Eq "^    clock: by the host's to [0-9.]+ [mu]s .*, [0-9.]+ [mu]s at most$" /tmp/report
+grep -Eq "^    clock: by the host's to [0-9.]+ [mu]?s .*, [0-9.]+ [mu]?s at most$" /tmp/report
 grep -Eq '^    memory: 3\.5 MiB of ' /tmp/report
 grep -Eq '^    host to device +12 +3\.3 MiB .* 32 +[1-9][0-9]\.' /tmp/report
 grep -Eq '^    device to host +10 +2\.8 MiB ' /tmp/report
