@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ int rows(const std::string& number) {
     std::vector<std::unique_ptr<Stream>> streams;
     for (int n = 0; n < 4; ++n) {
         streams.push_back(std::make_unique<Stream>("rows"));
-        for (int kernels = 0; kernels < 400; ++kernels)
+        for (int kernels = 0; kernels < 900; ++kernels)
             count.launch(*streams.back());
     }
     count.wait_for_begin(8);
@@ -100,21 +101,27 @@ int half() {
     return 1;
 }
 
-// Its own share of the cores is what ORR_QUOTA says: 250 of 1000 in each millisecond. `kernels` of them;
-// the file says when the first has begun.
-int quota(unsigned kernels, double least) {
+// Its own share of the cores is what ORR_QUOTA says: 250 of 1000 in each millisecond. Rows of so many
+// kernels: one, or until a file says that it is enough. Another one says when the first has begun.
+int quota(unsigned kernels, bool until_told, double least) {
     const Card card(0);
     const Stream stream("quota");
     const Count count(card, 64, 20);
     const Mark begin(stream);
-    for (unsigned i = 0; i < kernels; ++i)
-        count.launch(stream);
-    const Mark end(stream);
-    count.wait_for_begin(1);
-    std::ofstream("/tmp/quota-runs") << "1\n";
+    std::optional<Mark> end;
+    bool over = false;
+    do {
+        over = !until_told || ::access("/tmp/quota-stop", F_OK) == 0;
+        for (unsigned i = 0; i < kernels; ++i)
+            count.launch(stream);
+        end.emplace(stream);
+        count.wait_for_begin(1);
+        std::ofstream("/tmp/quota-runs") << "1\n";
+        if (!over) EXPECT_OK(orrStreamSynchronize(stream.get()));
+    } while (!over);
     orrDeviceProp prop = ORR_INIT(orrDeviceProp);
     EXPECT_OK(orrGetDeviceProperties(&prop, 0));
-    const double elapsed = static_cast<double>(end.ps() - begin.ps());
+    const double elapsed = static_cast<double>(end->ps() - begin.ps());
     const double share = static_cast<double>(stream.stats().vector_ps) / (elapsed * prop.vector_cores);
     if (share > least && share < 0.30) return 0;
     std::fprintf(stderr, "a share of %.3f of the cores\n", share);
@@ -128,9 +135,9 @@ int run_worker(const std::string& name) {
     if (name == "crowd") return crowd();
     if (name.starts_with("rows-")) return rows(name.substr(5));
     if (name == "half") return half();
-    if (name == "quota") return quota(24, 0.20);
+    if (name == "quota") return quota(24, false, 0.20);
     // While the firmware starts again, nothing is dispatched: that may cost some of its share.
-    if (name == "long-quota") return quota(200, 0.05);
+    if (name == "long-quota") return quota(100, true, 0.05);
     std::fprintf(stderr, "no worker '%s'\n", name.c_str());
     return 2;
 }
