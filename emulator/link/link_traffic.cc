@@ -404,6 +404,7 @@ void LinkPort::Impl::forget(Event& event) {
         const bool called = first && std::exchange(waiting.called, false);
         if (came || called) call_next(lane);
     }
+    stop_ticking();
 }
 
 bool LinkPort::Impl::has_called(const Event& event) const {

@@ -93,6 +93,38 @@ TEST_F(Congested, OthersWorkGoesOnAndSoDoesTime) {
     EXPECT_EQ(std::memcmp(peer_->vram.data() + 8, rig_->card().vram().data() + 8, peer_->vram.size() - 8), 0);
 }
 
+// As long as a copy stands, each moment counts; what others do meanwhile, and what comes after, does not.
+TEST_F(Congested, TheTimeWithoutRoomIsCounted) {
+    struct Moment {
+        ModelTime now, without_room;
+    };
+    constexpr std::uint64_t kAll = kRamBase + 0x200000;
+    const auto look = [&] {
+        rig_->write64(ORR_R_SNAPSHOT, kAll | 1);
+        EXPECT_EQ(rig_->read32(ORR_R_SNAPSHOT_DONE), 1u);
+        return Moment{rig_->word(kAll + 8 * ORR_CTR_TIME_PS), rig_->word(kAll + 8 * ORR_CTR_LINK_CREDIT_PS)};
+    };
+    Moment last = look();
+    EXPECT_LE(last.without_room, last.now);
+    for (std::uint32_t i = 0; i < 5; ++i) {
+        run(copy_ops(1, kOtherVa, kBytes >> i, 100 + i));
+        pop();
+        const Moment next = look();
+        EXPECT_GT(next.now, last.now);
+        EXPECT_EQ(next.without_room - last.without_room, next.now - last.now);
+        last = next;
+    }
+    run({CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_ABORT, 1)});
+    pop();
+    const Moment end = look();
+    EXPECT_GE(end.without_room, last.without_room);
+    EXPECT_LT(end.without_room - last.without_room, end.now - last.now) << "the abort ended it";
+    run({{OP_SLEEP, 0, 50'000'000, 0}});
+    const Moment later = look();
+    EXPECT_GE(later.now, end.now + 50'000'000);
+    EXPECT_EQ(later.without_room, end.without_room);
+}
+
 TEST_F(Congested, AbortEndsTheWait) {
     run({CardRig::write(SOC_ENGINE(0) + SOC_ENGINE_ABORT, 1)});
     const auto done = pop();
