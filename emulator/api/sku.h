@@ -71,6 +71,9 @@ struct Sku {
     std::uint64_t energy_vram_fj = 0, energy_host_fj = 0, energy_link_fj = 0;
     std::uint64_t energy_static_mw = 0;
 
+    // Always 0: whoever profiles a card changes nothing of what it does, and when.
+    ModelTime profiling_record_ps = 0;
+
     std::vector<SkuSource> sources;  // one for each of sku_keys()
 
     // Errors name the file, the line and what is wrong. Every key must be there with its origin, and none

@@ -186,6 +186,10 @@ constexpr auto kKeys = std::to_array<SkuKey>({
     later(key("energy", "static_mw", "mW", &Sku::energy_static_mw, {0, 10'000'000},
               "estimate: what the card takes all the time, whatever it does"),
           7, 0),
+
+    later(key("profiling", "record_ps", "ps", &Sku::profiling_record_ps, {0, 0},
+              "profiling: what a snapshot, sample or record takes of the card's time: it is free"),
+          8, 0),
 });
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastSkuOrigin) + 1> kOrigins{

@@ -369,10 +369,11 @@ TEST_F(Sink, SaysEachInstructionOfACore) {
     EXPECT_EQ(rig_.counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
-// The same work on a card whose sink is on and on one whose is off.
+// The same work on a card whose sink is on and on one whose is off: profiling.record_ps of the SKU.
 TEST(SinkTime, IsTheSameWithAndWithout) {
     const auto times = [](bool on) {
         CardRig rig;
+        EXPECT_EQ(rig.card().sku().profiling_record_ps, 0u);
         rig.boot_script();
         map_pages(rig);
         map_kernel(rig);

@@ -119,6 +119,15 @@ TEST(SkuFile, ErrorsNameFileLineAndCause) {
     EXPECT_EQ(with("\"256M\"", "\"64G\""), "good");
 }
 
+// What the tests of it hold for a card that there is (docs/skus.md).
+TEST(SkuFile, ProfilingIsFreeAndNothingElse) {
+    for (const std::string_view name : Sku::names())
+        EXPECT_EQ(Sku::find(std::string(name))->profiling_record_ps, 0u) << name;
+    EXPECT_THAT(with("\nrecord_ps = [0,", "\nrecord_ps = [1,"),
+                HasSubstr("profiling.record_ps must be a whole number from 0 to 0"));
+    EXPECT_THAT(with("\nrecord_ps", "\n# record_ps"), HasSubstr("profiling.record_ps is missing"));
+}
+
 TEST(SkuFile, EachNumberSaysWhereItIsFrom) {
     const std::string whole = "[4, \"assumed\", \"as 400 Gb Ethernet has\"]";
     EXPECT_EQ(with(whole, "[4, \"measured\",\n \"by hand\"]"), "good");

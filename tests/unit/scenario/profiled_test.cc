@@ -63,6 +63,8 @@ std::array<std::uint64_t, 256> types_in(const Result::Sink& sink) {
 // What the profiled run wrote of each card, after it was found to be the other one.
 std::vector<Result::Sink> expect_same(const Scenario& scenario, std::uint32_t ring = kRing) {
     SCOPED_TRACE(scenario.name);
+    for (const Card& card : scenario.cards)
+        EXPECT_EQ(card.sku.profiling_record_ps, 0u) << "so its SKU says";
     const Run plain = play(scenario, 0);
     Run profiled = play(scenario, ring);
     const Result &was = plain.result, &is = profiled.result;
