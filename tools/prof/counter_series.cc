@@ -48,7 +48,9 @@ std::vector<CounterSeries> counter_series(const Activity& activity) {
                     if (!time) rate *= 1e12;
                     moved = moved || rate > 0;
                 }
-                series.points.push_back({samples[i].second, rate});
+                // What goes on as before is said already; where it ends is not.
+                if (i == 0 || i + 1 == samples.size() || rate != series.points.back().rate)
+                    series.points.push_back({samples[i].second, rate});
             }
             if (moved) all.push_back(std::move(series));
         }

@@ -21,7 +21,7 @@ struct CounterSeries {
         std::uint64_t ns = 0;  // by the host's clock, as DeviceModel::moment_ns has it
         double rate = 0;       // of the card's time from here to the next point; 0 at the last one
     };
-    std::vector<Point> points;
+    std::vector<Point> points;  // the first, those at which the rate changes, and the last
 };
 // Those that went up at all, of devices whose samples have moments.
 std::vector<CounterSeries> counter_series(const Activity& activity);

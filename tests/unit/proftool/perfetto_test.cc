@@ -56,6 +56,7 @@ std::string work_of_a_machine(std::uint64_t machine, std::uint64_t uid) {
     part.sample(0, 500'000, {100, 0, 3});  // before the first work
     part.sample(0, 4'000'000, {1'100, 1'500'000, 3});
     part.sample(0, 10'000'000, {4'196, 7'000'000, 3});
+    part.sample(0, 11'000'000, {4'196, 7'000'000, 3});  // as before: no point of its own
     part.sample(0, 12'000'000, {4'196, 7'000'000, 3});
     return part.bytes();
 }
