@@ -291,7 +291,7 @@ TEST_F(Perfetto, TakesNamesAndNumbersOfAnybody) {
     part.sample(0, 7, {3});  // it began anew
     part.sample(0, 7, {9});
     show(part.bytes());
-    EXPECT_EQ(trace_.stages.size(), 1u);
+    ASSERT_EQ(trace_.stages.size(), 1u);
     EXPECT_THAT(trace_.stages[0].queue, StartsWith("other, "));
 }
 
