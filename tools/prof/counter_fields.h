@@ -10,7 +10,7 @@ namespace orrery::prof {
 
 struct CounterField {
     const char* name;
-    std::uint64_t WorkCountersRecord::*value;
+    std::uint64_t WorkCountersRecord::* value;
     const char* counter;  // the card's that goes up by it; its own name where there is none
     const char* unit;
 };

@@ -71,7 +71,7 @@ class File {
     File& operator=(const File&) = delete;
     bool is_open() const { return fd_ >= 0; }
     bool is_regular() const {
-        struct stat found {};
+        struct stat found{};
         return ::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode);
     }
     bool write(const void* data, std::size_t bytes) const {

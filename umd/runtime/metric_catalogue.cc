@@ -35,9 +35,7 @@ struct Names {
     ORR_COUNTER_LIST(ORR_MEMBER)
 #undef ORR_MEMBER
 #define ORR_FORMULA(NAME, name, unit, formula, ...) \
-    double metric_##NAME() const {                  \
-        return formula;                             \
-    }
+    double metric_##NAME() const { return formula; }
     ORR_METRIC_LIST(ORR_FORMULA)
 #undef ORR_FORMULA
 };
