@@ -30,11 +30,14 @@ Status PcLog::want(const std::function<void(PcWanted& wanted)>& change) {
                     "nobody wants to be told: subscribe with orrProfWantWork and orrProfWantPcs before");
     if (!context_.work_log().want())
         return fail(orrErrorNotSupported, "the card or its driver does not record its work");
+    // What was not read yet is of the period from before, and the driver begins anew.
+    ORR_TRY(drained, context_.work_log().drain());
     const std::lock_guard lock(mutex_);
     PcWanted wanted = wanted_;
     change(wanted);
     ORR_TRY(started, context_.winsys().want_pcs(wanted));
     wanted_ = wanted;
+    ends_ = false;
     return {};
 }
 
@@ -58,6 +61,11 @@ Status PcLog::stop() {
     {
         const std::lock_guard lock(mutex_);
         if (!wanted_.any()) return {};
+        // The last ones are told by the log's thread, which ends them.
+        if (thread_marks().inside != 0) {
+            ends_ = true;
+            return {};
+        }
     }
     Status drained = context_.work_log().drain();
     const std::lock_guard lock(mutex_);
@@ -68,8 +76,8 @@ Status PcLog::stop() {
 
 void PcLog::stop_unless_wanted() {
     const std::lock_guard lock(mutex_);
-    // Who has subscribed meanwhile asks behind this.
-    if (!wanted_.any() || prof_has(orrProfWantPcs)) return;
+    // Who has subscribed meanwhile asks behind this. Nobody reads them unless somebody is told of work.
+    if (!wanted_.any() || (!ends_ && prof_has(orrProfWantPcs) && prof_has(orrProfWantWork))) return;
     wanted_ = {};
     (void)context_.winsys().want_pcs({});
 }
@@ -78,46 +86,44 @@ void PcLog::end() {
     (void)stop();
 }
 
-void PcLog::forget(std::map<Job, std::vector<drm_orr_pc_record>>::iterator job) {
-    for (const drm_orr_pc_record& each : job->second)
-        lost_ += each.count;
+void PcLog::forget(std::map<Job, std::vector<Waiting>>::iterator job) {
+    for (const Waiting& each : job->second)
+        lost_ += each.record.count;
     kept_ -= job->second.size();
     waiting_.erase(job);
 }
 
-void PcLog::keep(const drm_orr_pc_record& record) {
+void PcLog::keep(const drm_orr_pc_record& record, std::uint64_t period_ns) {
     if (kept_ == kMostWaiting) forget(waiting_.begin());
-    waiting_[{record.start_ps, record.port}].push_back(record);
+    waiting_[{record.start_ps, record.port}].push_back({record, period_ns});
     ++kept_;
 }
 
 Status PcLog::tell_all(const std::function<Stream*(std::uint32_t queue)>& find) {
-    const auto wanted = [this] {
-        const std::lock_guard lock(mutex_);
-        return wanted_;
-    };
     std::array<drm_orr_pc_record, kBatch> records;
     PcRead read{};
     do {
-        const PcWanted now = wanted();
-        if (!now.any()) {
+        // They are of this period as long as nobody asks for another one.
+        std::unique_lock lock(mutex_);
+        const std::uint64_t period_ns = wanted_.period_ns;
+        if (!wanted_.any()) {
             waiting_.clear();
             kept_ = 0;
             return {};
         }
-        auto got = context_.winsys().read_pcs(records);
-        if (!got) return wanted().any() ? std::unexpected(got.error()) : Status{};
+        ORR_TRY(got, context_.winsys().read_pcs(records));
+        lock.unlock();
         read = *got;
         for (std::size_t i = 0; i < read.count; ++i) {
             const drm_orr_pc_record& record = records.at(i);
             if (record.kind != ORR_PC_JOB) {
-                keep(record);
+                keep(record, period_ns);
                 continue;
             }
             const auto job = waiting_.find({record.start_ps, record.port});
             if (job == waiting_.end()) continue;
             Stream* const stream = find(record.queue);
-            if (stream != nullptr) tell(record, *stream, now.period_ns);
+            if (stream != nullptr) tell(record, *stream);
             if (stream == nullptr) forget(job);
         }
         if (read.lost) ++lost_;
@@ -126,7 +132,7 @@ Status PcLog::tell_all(const std::function<Stream*(std::uint32_t queue)>& find) 
     return {};
 }
 
-void PcLog::tell(const drm_orr_pc_record& ended, Stream& stream, std::uint64_t period_ns) {
+void PcLog::tell(const drm_orr_pc_record& ended, Stream& stream) {
     auto job = waiting_.extract({ended.start_ps, ended.port});
     kept_ -= job.mapped().size();
     orrProfWork work = ORR_INIT(orrProfWork);
@@ -140,7 +146,7 @@ void PcLog::tell(const drm_orr_pc_record& ended, Stream& stream, std::uint64_t p
     if (!stream.trail().find(record, told, work, semaphore)) return;
     told.kind = orrProfPcSampled;
     std::unordered_map<std::uint64_t, std::optional<Context::CodePlace>> places;
-    for (const drm_orr_pc_record& each : job.mapped()) {
+    for (const auto& [each, period_ns] : job.mapped()) {
         auto [place, is_new] = places.try_emplace(each.pc);
         if (is_new) place->second = context_.place_in_code(each.pc);
         orrProfPcSample sample = ORR_INIT(orrProfPcSample);

@@ -23,7 +23,7 @@ class PcLog {
     Status start(std::uint32_t period_ns);
     // From now on, in so many picoseconds of the card's model time, until so many.
     Status trace(std::uint32_t core, std::uint64_t from_ps, std::uint64_t until_ps);
-    // Tells the last ones. Nothing if there are none.
+    // Tells the last ones; inside of a callback a little later. Nothing if there are none.
     Status stop();
     // Ends them if nobody listens any more: they take everybody's room, and other processes wait for them.
     void stop_unless_wanted();
@@ -38,17 +38,23 @@ class PcLog {
     static constexpr std::size_t kMostWaiting = std::size_t{1} << 18;  // then the oldest job's go
     using Job = std::pair<std::uint64_t, std::uint16_t>;               // start_ps, port
 
+    struct Waiting {
+        drm_orr_pc_record record;
+        std::uint64_t period_ns;
+    };
+
     Status want(const std::function<void(PcWanted& wanted)>& change);
-    void keep(const drm_orr_pc_record& record);
-    void forget(std::map<Job, std::vector<drm_orr_pc_record>>::iterator job);
-    void tell(const drm_orr_pc_record& ended, Stream& stream, std::uint64_t period_ns);
+    void keep(const drm_orr_pc_record& record, std::uint64_t period_ns);
+    void forget(std::map<Job, std::vector<Waiting>>::iterator job);
+    void tell(const drm_orr_pc_record& ended, Stream& stream);
     void tell_lost();
 
     Context& context_;
     std::mutex mutex_;
     PcWanted wanted_;
+    bool ends_ = false;  // somebody has ended them inside of a callback
     // Of who tells: of jobs whose end is not known yet.
-    std::map<Job, std::vector<drm_orr_pc_record>> waiting_;
+    std::map<Job, std::vector<Waiting>> waiting_;
     std::size_t kept_ = 0;
     std::uint64_t lost_ = 0;
 };

@@ -144,6 +144,67 @@ TEST_F(Pcs, ThatAreLostAreCounted) {
     EXPECT_EQ(all[0].lost, 1u);
 }
 
+// What the card has put down before is of the period from before.
+TEST_F(Pcs, OfAnotherPeriodComeBehindThoseFromBefore) {
+    ASSERT_OK(orrProfStartPcSampling(0, 500));
+    with_card([](FakeCard& card) { card.pcs_of_next = {at(5'500, 0, orrProfStallLatency)}; });
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    ASSERT_OK(orrProfStartPcSampling(0, 1'000));
+    with_card([](FakeCard& card) { card.pcs_of_next = {at(9'500, 0, orrProfStallLatency)}; });
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    const auto all = flushed();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].period_ns, 500u);
+    EXPECT_EQ(all[1].period_ns, 1'000u);
+}
+
+// A callback is not told inside of itself: what is read there is told later.
+TEST_F(Pcs, ThatAreFlushedOrEndedInACallbackAreTold) {
+    ASSERT_OK(orrProfUnsubscribe(subscription_));
+    struct Flusher {
+        Pcs* pcs;
+        bool ends = false;
+    } flusher{this};
+    orrProfOptions options = ORR_INIT(orrProfOptions);
+    options.want = orrProfWantWork | orrProfWantPcs | orrProfWantCalls;
+    const auto callback = [](void* user, const orrProfRecord* record) {
+        const auto& own = *static_cast<Flusher*>(user);
+        if (record->kind == orrProfWorkDone || record->kind == orrProfPcSampled) return told(own.pcs, record);
+        if (record->kind != orrProfLeave || std::string(record->name) != "orrStreamSynchronize") return;
+        EXPECT_OK(own.ends ? orrProfStopPcSampling(0) : orrProfFlush());
+    };
+    ASSERT_OK(orrProfSubscribe(&subscription_, callback, &flusher, &options));
+    for (const std::size_t count : {1u, 2u, 3u}) {
+        ASSERT_OK(orrProfStartPcSampling(0, 500));
+        with_card([](FakeCard& card) { card.pcs_of_next = {at(5'500, 0, orrProfStallLatency)}; });
+        ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+        flusher.ends = count > 1;
+        ASSERT_OK(orrStreamSynchronize(stream_));
+        for (std::size_t told = 0; told < count; std::this_thread::yield()) {
+            const std::lock_guard lock(mutex_);
+            told = samples_.size();
+        }
+        for (bool on = flusher.ends; on; std::this_thread::yield())
+            with_card([&](FakeCard& card) { on = card.pc_ns != 0; });
+    }
+}
+
+// Who only wants samples hears none without somebody who wants work: others may have them.
+TEST_F(Pcs, EndWhenNobodyWantsWorkAnyMore) {
+    orrProfSubscription_t other = nullptr;
+    orrProfOptions options = ORR_INIT(orrProfOptions);
+    options.want = orrProfWantPcs;
+    ASSERT_OK(orrProfSubscribe(&other, &told, this, &options));
+    ASSERT_OK(orrProfStartPcSampling(0, 1'000));
+    ASSERT_OK(orrProfUnsubscribe(subscription_));
+    subscription_ = nullptr;
+    for (bool ended = false; !ended; std::this_thread::yield())
+        with_card([&](FakeCard& card) { ended = card.pc_ns == 0; });
+    ASSERT_OK(orrProfUnsubscribe(other));
+}
+
 TEST_F(Pcs, EndWhenTheyAreStopped) {
     ASSERT_OK(orrProfStartPcSampling(0, 500));
     ASSERT_OK(orrProfStopPcSampling(0));
