@@ -124,7 +124,7 @@ void WorkTrail::add(std::uint64_t index, const WorkNote& note) noexcept {
     const Entry entry{
         index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()), note};
     const std::lock_guard lock(mutex_);
-    if (entries_.size() == kMost) entries_.pop_front();
+    if (entries_.size() == kMost) forget_first();
     try {
         entries_.push_back(entry);
     } catch (const std::bad_alloc&) {
@@ -147,8 +147,11 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
         whole.end_ps = record.time_ps;
         whole.status = ORR_DONE_OK;
     }
-    const auto entry = std::ranges::lower_bound(entries_, whole.index, {}, &Entry::index);
+    auto entry = entries_.begin() + static_cast<std::ptrdiff_t>(next_);
+    if (entry == entries_.end() || entry->index != whole.index)
+        entry = std::ranges::lower_bound(entries_, whole.index, {}, &Entry::index);
     if (entry == entries_.end() || entry->index != whole.index) return false;
+    next_ = static_cast<std::size_t>(entry - entries_.begin()) + 1;
     told.name = entry->note.name;
     told.correlation = entry->correlation;
     told.external = entry->external;
@@ -179,7 +182,12 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
 void WorkTrail::drop(std::uint64_t below) {
     const std::lock_guard lock(mutex_);
     while (!entries_.empty() && entries_.front().index < below)
-        entries_.pop_front();
+        forget_first();
+}
+
+void WorkTrail::forget_first() noexcept {
+    entries_.pop_front();
+    next_ -= next_ == 0 ? 0 : 1;
 }
 
 bool WorkLog::want() noexcept {

@@ -99,10 +99,12 @@ class WorkTrail {
         WorkNote note;
     };
     static std::uint64_t next_number();
+    void forget_first() noexcept;
 
     const std::uint64_t number_ = next_number();
     std::mutex mutex_;
     std::deque<Entry> entries_;  // by index
+    std::size_t next_ = 0;       // behind the one that was found last: most come in that order
     std::optional<drm_orr_work_record> wait_;
 };
 
