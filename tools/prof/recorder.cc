@@ -85,6 +85,7 @@ class Recorder {
     void in_child() {
         part_.forget();
         texts_.clear();
+        call_texts_.clear();
         cards_.clear();
         memory_.clear();
         sample_tries_.clear();
@@ -116,7 +117,7 @@ class Recorder {
         call.thread = static_cast<std::uint32_t>(record.thread);
         if (!text) call.error = static_cast<std::int32_t>(*static_cast<const orrError_t*>(record.result));
         const auto lock = ready();
-        call.head.text = number_of(record.name);
+        call.head.text = number_of_call(record);
         add(Type::kCall, call);
     }
     static bool gives_back(const orrProfRecord& record) {
@@ -229,6 +230,7 @@ class Recorder {
         LastClock& last = clocks_[device];
         last.readable = facts.clock.device_ps != 0 && (facts.links.empty() || facts.clock.in_step != 0);
         last.in_step = facts.clock.in_step;
+        clocks_due_ns_.store(0, std::memory_order_relaxed);
         if (last.readable) add_clock(facts.clock);
         for (const auto& [key, value] : facts.sku)
             add_number(card.device, key.c_str(), value);
@@ -339,6 +341,8 @@ class Recorder {
     }
     // Of the thread's card, now and then.
     void read_clock(std::uint64_t now_ns) {
+        // Calls of the program are made to wait for this: most find nothing due.
+        if (now_ns < clocks_due_ns_.load(std::memory_order_relaxed)) return;
         {
             // Before the program uses a card nothing of the library's is begun on its behalf.
             const std::lock_guard lock(mutex_);
@@ -349,10 +353,14 @@ class Recorder {
         {
             const std::lock_guard lock(mutex_);
             const auto last = clocks_.find(device);
-            if (last == clocks_.end() || !last->second.readable ||
-                now_ns - last->second.read_ns < kReadEachNs)
-                return;
-            last->second.read_ns = now_ns;
+            const bool due = last != clocks_.end() && last->second.readable &&
+                             now_ns - last->second.read_ns >= kReadEachNs;
+            if (due) last->second.read_ns = now_ns;
+            std::uint64_t first = now_ns + kReadEachNs;
+            for (const auto& [other, clock] : clocks_)
+                if (clock.readable) first = std::min(first, clock.read_ns + kReadEachNs);
+            clocks_due_ns_.store(first, std::memory_order_relaxed);
+            if (!due) return;
         }
         read_clock_of(device);
     }
@@ -522,6 +530,13 @@ class Recorder {
         std::memcpy(room, &type, sizeof type);
     }
 
+    // A call has one name always.
+    std::uint32_t number_of_call(const orrProfRecord& record) {
+        if (record.call >= call_texts_.size()) call_texts_.resize(record.call + std::size_t{1});
+        std::uint32_t& number = call_texts_[record.call];
+        if (number == 0) number = number_of(record.name);
+        return number;
+    }
     // 0: it has no text, or there are too many.
     std::uint32_t number_of(const char* text) {
         if (text == nullptr || !part_.is_open()) return 0;
@@ -568,10 +583,12 @@ class Recorder {
         std::uint64_t read_ns = 0, worked_ns = 0;
     };
     std::map<int, LastClock> clocks_;
-    std::set<int> cards_;  // that were asked what they are
+    std::atomic<std::uint64_t> clocks_due_ns_{0};  // none is read before; written under the mutex
+    std::set<int> cards_;                          // that were asked what they are
     std::map<int, Quota> quotas_;
     MemoryBook memory_;
     std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> texts_;
+    std::vector<std::uint32_t> call_texts_;  // by call; 0: not known yet
 };
 
 // Never destroyed: calls may come until the process ends.
