@@ -15,6 +15,18 @@
 #include <string>
 
 namespace orrery::bench {
+namespace {
+
+double seconds_on_cpus(pid_t process) {
+    clockid_t clock{};
+    timespec time{};
+    if (process <= 0) return 0;
+    if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+        throw std::runtime_error("the process of a card, or QEMU, has ended");
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
 
 GuestProgram::GuestProgram(char* const* command) {
     std::array<int, 2> down{}, up{};
@@ -42,38 +54,35 @@ GuestProgram::~GuestProgram() {
     if (process_ > 0) ::waitpid(process_, nullptr, 0);
 }
 
-pid_t GuestProgram::card() {
+// Of the processes that the command has started; QEMU has the name of its loader.
+pid_t GuestProgram::find(bool card) const {
     namespace fs = std::filesystem;
-    if (card_ > 0) return card_;
     for (const auto& entry : fs::directory_iterator("/proc")) {
         std::ifstream in(entry.path() / "status");
         const std::string status{std::istreambuf_iterator<char>(in), {}};
-        if (status.find("Name:\torrery-card\n") != std::string::npos &&
-            status.find(fmt::format("\nPPid:\t{}\n", process_)) != std::string::npos)
-            return card_ = std::stoi(entry.path().filename());
+        if (status.find(fmt::format("\nPPid:\t{}\n", process_)) != std::string::npos &&
+            status.starts_with("Name:\torrery-card\n") == card)
+            return std::stoi(entry.path().filename());
     }
-    throw std::runtime_error("orrery-vm has started no orrery-card");
+    throw std::runtime_error(fmt::format("orrery-vm has started no {}", card ? "orrery-card" : "QEMU"));
 }
 
-double GuestProgram::card_seconds() const {
-    clockid_t clock{};
-    timespec time{};
-    if (card_ <= 0) return 0;
-    if (::clock_getcpuclockid(card_, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
-        throw std::runtime_error("the card's process has ended");
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+pid_t GuestProgram::card() {
+    return card_ > 0 ? card_ : card_ = find(true);
 }
 
 Answer GuestProgram::ask(const char* what) {
     Answer answer;
-    const double before = card_seconds();
+    const double card_before = seconds_on_cpus(card_), vm_before = seconds_on_cpus(vm_);
     char line[128];
     if (std::fprintf(to_.get(), "%s\n", what) < 0 || std::fflush(to_.get()) != 0 ||
         std::fgets(line, sizeof line, from_.get()) == nullptr ||
         std::sscanf(line, "%lf %lf", &answer.seconds, &answer.model_ns) != 2)
         throw std::runtime_error(fmt::format("the program in the VM did not answer '{}'", what));
-    answer.cpu_seconds = card_seconds() - before;
-    card();  // which is there by now
+    answer.cpu_seconds = seconds_on_cpus(card_) - card_before;
+    answer.vm_cpu_seconds = seconds_on_cpus(vm_) - vm_before;
+    card();  // which are there by now
+    if (vm_ <= 0) vm_ = find(false);
     return answer;
 }
 

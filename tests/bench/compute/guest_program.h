@@ -1,4 +1,4 @@
-// bench_compute_guest in a VM, which does on a card what it is asked for.
+// A program in a VM, which does on a card what it is asked for (bench_compute_guest, bench_prof_guest).
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,8 @@ namespace orrery::bench {
 
 struct Answer {
     double seconds = 0, model_ns = 0;
-    double cpu_seconds = 0;  // that the card's process had a CPU meanwhile; 0 in the first answer
+    // That the card's process had a CPU meanwhile, and QEMU; 0 in the first answer.
+    double cpu_seconds = 0, vm_cpu_seconds = 0;
 };
 
 class GuestProgram {
@@ -29,9 +30,9 @@ class GuestProgram {
     struct Closer {
         void operator()(std::FILE* file) const { std::fclose(file); }
     };
-    double card_seconds() const;
+    pid_t find(bool card) const;
 
-    pid_t process_ = -1, card_ = -1;
+    pid_t process_ = -1, card_ = -1, vm_ = -1;
     std::unique_ptr<std::FILE, Closer> to_, from_;
 };
 

@@ -1,5 +1,6 @@
 #include "tools/bench/guest/launches.h"
 
+#include <dlfcn.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <orrery/embedded_kernel.hpp>
 #include <stdexcept>
 #include <thread>
@@ -163,6 +165,10 @@ std::vector<double> LaunchBench::register_writes(int rounds) {
 }
 
 void LaunchBench::between_breakpoints() const {
+    // A tool that cannot be loaded is a line on stderr, and the program goes on without it.
+    const char* const tool = std::getenv("ORR_PROF_TOOL");
+    if (tool != nullptr && ::dlopen(tool, RTLD_NOW | RTLD_NOLOAD) == nullptr)
+        throw std::runtime_error("the tool was not loaded");
     for (;;) {
         breakpoint();
         start();
@@ -171,11 +177,15 @@ void LaunchBench::between_breakpoints() const {
     }
 }
 
-std::vector<double> instructions_of_a_launch(int launches) {
+std::vector<double> instructions_of_a_launch(int launches, const char* tool) {
     const pid_t child = ::fork();
     if (child < 0) throw std::runtime_error("there are no more processes");
     if (child == 0) {
         ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        if (tool == nullptr)
+            ::unsetenv("ORR_PROF_TOOL");
+        else
+            ::setenv("ORR_PROF_TOOL", tool, 1);
         ::execl("/proc/self/exe", "orrery-bench-guest", "--launches", nullptr);
         ::_exit(127);
     }

@@ -41,7 +41,8 @@ class LaunchBench {
 };
 
 // Instructions of a program in a launch. It is another process, started as this program with --launches,
-// which then calls between_breakpoints(): a program that is stepped through cannot step itself.
-std::vector<double> instructions_of_a_launch(int launches);
+// which then calls between_breakpoints(): a program that is stepped through cannot step itself. tool: for
+// ORR_PROF_TOOL of that process, which has none if it is null.
+std::vector<double> instructions_of_a_launch(int launches, const char* tool);
 
 }  // namespace orrery::bench

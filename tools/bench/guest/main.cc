@@ -24,6 +24,8 @@ constexpr int kBatch = 32;
 constexpr int kCopies = 7;
 constexpr int kProducts = 20;
 constexpr int kHundreds = 10;
+constexpr int kStepped = 30;
+constexpr const char* kIdleTool = "/root/bench-idle-tool.so";  // the suite brings it there
 
 void append(std::vector<double>& to, const std::vector<double>& from) {
     to.insert(to.end(), from.begin(), from.end());
@@ -76,7 +78,14 @@ void measure_launches(orrery::bench::Measured& measured, double factor) {
     measured.add(
         {"launch on a card at work, writes to registers", {}, launches.register_writes(kRounds), {}});
     measured.add({"launch that wakes the card", {}, scaled(launches.waking(kRounds), us), {}});
-    measured.add({"launch, instructions", {}, orrery::bench::instructions_of_a_launch(kRounds), {}});
+    // The first launches of a process take other ways than later ones, so those of the same number go
+    // together.
+    const auto alone = orrery::bench::instructions_of_a_launch(kStepped, nullptr);
+    measured.add({"launch, instructions", {}, alone, {}});
+    measured.add({"launch beside an idle tool, instructions",
+                  {},
+                  orrery::bench::instructions_of_a_launch(kStepped, kIdleTool),
+                  alone});
 }
 
 void measure_copies(orrery::bench::Measured& measured, std::uint64_t bytes, double factor) {
@@ -116,6 +125,17 @@ int main(int argc, char** argv) {
     if (argc == 2 && std::string_view(argv[1]) == "--launches") {
         try {
             orrery::bench::LaunchBench().between_breakpoints();
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "orrery-bench-guest: {}\n", error.what());
+            return 1;
+        }
+    }
+    if ((argc == 2 || argc == 3) && std::string_view(argv[1]) == "--instructions") {
+        try {
+            for (const double count :
+                 orrery::bench::instructions_of_a_launch(kStepped, argc == 3 ? argv[2] : nullptr))
+                fmt::print("{}\n", count);
+            return 0;
         } catch (const std::exception& error) {
             fmt::print(stderr, "orrery-bench-guest: {}\n", error.what());
             return 1;

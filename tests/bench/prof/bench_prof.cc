@@ -1,0 +1,116 @@
+// bench_prof COMMAND...: what it costs to have programs told of what they do, and how fast records are
+// drained. COMMAND starts bench_prof_guest in a VM.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "tests/bench/compute/guest_program.h"
+#include "tests/bench/prof/shape.h"
+#include "tools/bench/measured.h"
+
+namespace orrery::bench {
+namespace {
+
+constexpr int kRounds = 7, kTimes = 4, kDrains = 10;
+
+struct Cost {
+    double cpu = 0, real = 0;  // seconds
+    bool lost = false;         // some was not told
+};
+
+// Of a process of its own, that which was disturbed least by what else this machine does: at first QEMU has
+// the process's code to translate.
+Cost cost_of(GuestProgram& guest, const std::string& work, const char* mode) {
+    (void)guest.ask(fmt::format("begin {} {}", work, mode).c_str());
+    Cost least;
+    for (int i = 0; i < kTimes; ++i) {
+        const Answer answer = guest.ask("go");
+        const double cpu = answer.cpu_seconds + answer.vm_cpu_seconds;
+        least.cpu = i == 0 ? cpu : std::min(least.cpu, cpu);
+        least.real = i == 0 ? answer.seconds : std::min(least.real, answer.seconds);
+    }
+    least.lost = guest.ask("end").model_ns != 0;
+    return least;
+}
+
+// In turns: each way beside the plain one of its round, in another order each time.
+void add_costs(std::map<std::string, Measurement>& all, GuestProgram& guest, const std::string& work) {
+    static constexpr std::array kModes = {"plain", "traced", "counted", "traced+counters"};
+    static const std::map<std::string, std::string> kNames = {
+        {"traced", "activity tracing"},
+        {"counted", "counters of all work"},
+        {"traced+counters", "activity tracing with counters"}};
+    for (std::size_t round = 0; round < kRounds; ++round) {
+        std::map<std::string, Cost> costs;
+        for (std::size_t i = 0; i < kModes.size(); ++i) {
+            const char* const mode = kModes.at((i + round) % kModes.size());
+            costs[mode] = cost_of(guest, work, mode);
+        }
+        const Cost& plain = costs.at("plain");
+        const auto add = [&](const std::string& name, double sample) {
+            all[name].name = name;
+            all[name].samples.push_back(sample);
+        };
+        for (const auto& [mode, cost] : costs)
+            add(work + ", runs of which records were lost", cost.lost ? 1 : 0);
+        for (const auto& [mode, name] : kNames) {
+            const std::string whole = fmt::format("{}, {}", work, name);
+            add(whole, costs.at(mode).cpu / plain.cpu);
+            add(whole + ", real time", costs.at(mode).real / plain.real);
+        }
+    }
+}
+
+void add_drains(std::map<std::string, Measurement>& all, GuestProgram& guest, const char* mode,
+                const std::string& name) {
+    (void)guest.ask(fmt::format("begin drain {}", mode).c_str());
+    Measurement each{name, {}, {}, {}}, lost{name + ", lost", {}, {}, {}};
+    for (int i = 0; i < kDrains; ++i) {
+        const Answer answer = guest.ask("go");
+        each.samples.push_back(answer.seconds * 1e9 / kDrained);
+        lost.samples.push_back(answer.model_ns);  // its second number
+    }
+    (void)guest.ask("end");
+    all[each.name] = std::move(each);
+    all[lost.name] = std::move(lost);
+}
+
+void measure(Measured& measured, char** command) {
+    GuestProgram guest(command);
+    std::map<std::string, Measurement> all;
+    // Also the first answer, which has no times of CPUs.
+    add_drains(all, guest, "plain", "a record of a full ring, told");
+    add_drains(all, guest, "traced", "a record of a full ring, recorded");
+    for (const char* work : {"mix", "storm"})
+        add_costs(all, guest, work);
+    for (auto& [name, one] : all)
+        measured.add(std::move(one));
+}
+
+}  // namespace
+}  // namespace orrery::bench
+
+int main(int argc, char** argv) {
+    using namespace orrery::bench;
+    if (argc < 2) {
+        fmt::print(stderr,
+                   "usage: bench_prof COMMAND...\nCOMMAND starts bench_prof_guest, in a VM with a card. "
+                   "orrery-bench makes a table of what is printed.\n");
+        return 2;
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        Measured measured;
+        measure(measured, argv + 1);
+        return measured.print() ? 0 : 1;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "bench_prof: {}\n", error.what());
+        return 1;
+    }
+}
