@@ -17,10 +17,11 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
         if (subscription == nullptr) return null_argument("subscription");
         if (callback == nullptr) return null_argument("callback");
         ORR_TRY(wanted, read_optional(options, "orrProfOptions"));
-        ORR_TRY(known, check_flags(wanted->want,
-                                   orrProfWantCalls | orrProfWantRanges | orrProfWantWork |
-                                       orrProfWantCounters | orrProfWantSamples | orrProfWantPcs,
-                                   "orrProfSubscribe"));
+        ORR_TRY(known,
+                check_flags(wanted->want,
+                            orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantCounters |
+                                orrProfWantSamples | orrProfWantPcs | orrProfWantSteps,
+                            "orrProfSubscribe"));
         ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
         *subscription = *made;
         return {};

@@ -24,8 +24,8 @@ std::uint64_t host_time_ns() noexcept {
 }
 
 // Counters of work cost others room: who wants them says so.
-constexpr std::uint64_t kUsual =
-    orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSamples | orrProfWantPcs;
+constexpr std::uint64_t kUsual = orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSamples |
+                                 orrProfWantPcs | orrProfWantSteps;
 
 }  // namespace
 

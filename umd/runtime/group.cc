@@ -272,8 +272,21 @@ std::optional<GroupCause> Group::cause() {
     }
 }
 
+StepNote Group::step_of(GroupPage::Op op, std::uint64_t round, int device) const {
+    const auto [kind, name] = op == GroupPage::Op::kBroadcast   ? std::pair(orrProfStepBroadcast, "broadcast")
+                              : op == GroupPage::Op::kAllGather ? std::pair(orrProfStepGather, "gather")
+                                                                : std::pair(orrProfStepBarrier, "barrier");
+    StepNote note;
+    note.step = make_step(kind, orrProfOwnerGroup, owner_, static_cast<std::uint64_t>(rank_), device);
+    note.step.round = round;
+    note.step.members = static_cast<std::uint32_t>(size());
+    note.name = name;
+    note.marks = StepMarks::here();
+    return note;
+}
+
 Status Group::exchange(GroupPage::Call call, const std::function<void(std::uint64_t)>& take) {
-    const std::unique_lock lock(calls_mutex_, std::try_to_lock);
+    std::unique_lock lock(calls_mutex_, std::try_to_lock);
     if (!lock) {
         return fail(orrErrorInvalidValue,
                     "another thread is in a call on this member of the group: calls have one order");
@@ -285,9 +298,12 @@ Status Group::exchange(GroupPage::Call call, const std::function<void(std::uint6
         context_.fleet().watch();
         look();
     };
+    const std::int64_t begin_ns = steps_wanted() ? now_ns() : 0;
     switch (page_->exchange(call, looks, gone_)) {
         case GroupPage::Outcome::kDone:
             take(call.step);
+            lock.unlock();  // who is told may call the API
+            if (begin_ns != 0) tell_host_step(step_of(call.op, call.step, -1), begin_ns);
             return {};
         case GroupPage::Outcome::kGone:
             return fail(orrErrorInvalidHandle, "the group was destroyed while this thread waited in it");
@@ -416,11 +432,18 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
         if (gone_.load()) return fail(orrErrorInvalidHandle, "the group was destroyed meanwhile");
         if (barriers_ + 1 != number) continue;  // another thread was first
         // Else it could come before the last one, which it would stand for.
-        if (last_stream_ != nullptr && last_stream_ != stream)
-            packets.insert(packets.begin(), make_wait(va, 2 * barriers_, limit_ns));
+        const bool behind_another = last_stream_ != nullptr && last_stream_ != stream;
+        if (behind_another) packets.insert(packets.begin(), make_wait(va, 2 * barriers_, limit_ns));
+        std::optional<StepNote> step;
+        if (steps_wanted()) {
+            step = step_of(GroupPage::Op::kBarrier, number, context_.device());
+            step->from = behind_another ? 1 : 0;
+            step->to = packets.size();
+        }
         seat_.own->slot->claim();
         page_->set_queue(rank_, GroupPage::Queue::kBarriers, queue_key(context_.node(), stream->number()));
-        const auto index = stream->submit_now(packets);
+        const auto index = stream->submit_now(
+            packets, step ? std::span<const StepNote>(&*step, 1) : std::span<const StepNote>{});
         if (!index) {
             lock.unlock();
             return give_up(index.error());

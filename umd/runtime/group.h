@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "umd/prof/steps.h"
 #include "umd/runtime/fleet.h"
 #include "umd/runtime/group_bridge.h"
 #include "umd/runtime/group_page.h"
@@ -107,6 +108,8 @@ class Group final : public Fleet::Watched {
 
     // take: is called with the step when all have come, before the next call.
     Status exchange(GroupPage::Call call, const std::function<void(std::uint64_t)>& take);
+    // What is told of this member's part in what all do.
+    StepNote step_of(GroupPage::Op op, std::uint64_t round, int device) const;
     std::unexpected<Error> failed() const;
     // What ended the group, if something has.
     std::optional<GroupCause> find_cause();
@@ -136,6 +139,7 @@ class Group final : public Fleet::Watched {
 
     Context& context_;
     const int rank_;
+    std::uint64_t owner_ = 0;  // the same one for all members, see orrProfStep
     Seat seat_;
     const std::vector<GroupMember> members_;
     const bool unit_;

@@ -112,6 +112,7 @@ Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
         exported.push_back(std::move(*fd));
     }
     ORR_TRY(planned, plan(runtime, contexts, memory, true));
+    const std::uint64_t owner = next_step_owner();
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
         if (const int fd = planned->pages[rank].get(); fd >= 0) {
             ORR_TRY(added, contexts[rank]->shared_semaphores().add_barrier(*seats[rank].own->slot, fd));
@@ -123,9 +124,10 @@ Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
         members.reserve(devices.size());
         for (std::size_t other = 0; other < devices.size(); ++other)
             members.push_back({seats[other].own->slot, UniqueFd(), planned->above[other]});
-        all.push_back(
-            enter(std::shared_ptr<Group>(new Group(*contexts[rank], static_cast<int>(rank), seats[rank],
-                                                   std::move(members), *page, planned->unit))));
+        std::shared_ptr<Group> one(new Group(*contexts[rank], static_cast<int>(rank), seats[rank],
+                                             std::move(members), *page, planned->unit));
+        one->owner_ = owner;
+        all.push_back(enter(std::move(one)));
     }
     return all;
 }
@@ -164,6 +166,18 @@ Result<Neighbourhood> look_around(const GroupToken& token, int rank, int members
             all.here.push_back(other);
     }
     return all;
+}
+
+}  // namespace
+
+namespace {
+
+// Of a group of several processes: not its secret, and no number of one that is of one process.
+std::uint64_t owner_of(std::string_view name) {
+    std::uint64_t hash = 0xcbf2'9ce4'8422'2325;  // FNV-1a
+    for (const char c : name)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3;
+    return hash | 1ull << 63;
 }
 
 }  // namespace
@@ -284,6 +298,7 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
     auto folder = rank == 0 ? std::move(around->folder) : nullptr;
     std::shared_ptr<Group> group(
         new Group(**context, rank, std::move(*seat), std::move(all), std::move(page), unit));
+    group->owner_ = owner_of(token.name);
     group->bridge_ = std::move(bridge);
     group->folder_ = std::move(folder);
     if (group->bridge_ != nullptr)

@@ -154,9 +154,10 @@ Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, OpNote
 }
 
 Result<std::uint64_t> Stream::submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
-                                     std::span<Context* const> peers, std::span<const Crossing> crossings) {
+                                     std::span<Context* const> peers, std::span<const Crossing> crossings,
+                                     std::span<const StepNote> steps) {
     const std::lock_guard lock(mutex_);
-    return submit_locked(packets, notes, peers, crossings);
+    return submit_locked(packets, notes, peers, crossings, steps);
 }
 
 Result<std::uint64_t> Stream::signal_now(std::uint64_t semaphore, std::uint64_t value) {
@@ -170,11 +171,13 @@ Result<std::uint64_t> Stream::signal_now(std::uint64_t semaphore, std::uint64_t 
     return index + 1;
 }
 
-Result<std::uint64_t> Stream::submit_now(std::span<const orr_packet> packets) {
+Result<std::uint64_t> Stream::submit_now(std::span<const orr_packet> packets,
+                                         std::span<const StepNote> steps) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return 0;
     std::uint64_t end = producer_.load(std::memory_order_relaxed);
     if (end + packets.size() > room_until_) return 0;
+    note_steps(end, steps);
     for (const orr_packet& packet : packets)
         put_locked(end++, packet, {packet.header.opcode == ORR_PKT_WAIT ? Op::kWait : Op::kSignal, nullptr});
     ORR_TRY(published, publish_locked(end, {}));
@@ -193,7 +196,8 @@ Status Stream::submit_told(const orr_packet& packet, OpNote note,
 
 Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
                                             std::span<const OpNote> notes, std::span<Context* const> peers,
-                                            std::span<const Crossing> crossings) {
+                                            std::span<const Crossing> crossings,
+                                            std::span<const StepNote> steps) {
     const std::uint64_t all = packets.size() + peers.size();
     if (all > entries_) return fail(orrErrorInternal, "{} packets at once", all);
     for (Context* peer : peers) {
@@ -202,6 +206,7 @@ Result<std::uint64_t> Stream::submit_locked(std::span<const orr_packet> packets,
     ORR_TRY(stacks, prepare_item_stacks(packets));
     ORR_TRY(room, make_room_locked(all));
     std::uint64_t end = producer_.load(std::memory_order_relaxed);
+    note_steps(end, steps);
     std::vector<FlightSignal> flight;
     for (const Crossing& crossing : crossings)
         flight.push_back({end + crossing.behind, crossing.slot, crossing.value});

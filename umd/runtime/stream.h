@@ -81,21 +81,24 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Index of the packet after the last of these, for wait(). At most entries packets; they stay together.
     // peers: cards whose memory the packets may write. A card is done with a copy when it has put it on the
     // link; so a signal of a semaphore over there follows, and only when that has arrived is the index done.
-    // crossings: the signals among the packets whose semaphores are on other cards.
+    // crossings: the signals among the packets whose semaphores are on other cards. steps: what is to be told
+    // of the packets (umd/prof/steps.h), in their order.
     Result<std::uint64_t> submit(std::span<const orr_packet> packets, OpNote note,
                                  std::span<Context* const> peers = {},
                                  std::span<const Crossing> crossings = {});
     // The same for packets of several kinds: a note for each.
     Result<std::uint64_t> submit(std::span<const orr_packet> packets, std::span<const OpNote> notes,
                                  std::span<Context* const> peers = {},
-                                 std::span<const Crossing> crossings = {});
+                                 std::span<const Crossing> crossings = {},
+                                 std::span<const StepNote> steps = {});
     // A SIGNAL of a semaphore on this card, the short way: index behind it. 0: nothing happened, as somebody
     // would have to be waited for, or an error to be told, which submit() does.
     std::uint64_t try_signal(std::uint64_t semaphore, std::uint64_t value) noexcept;
     // The same, and it tells errors. 0: make_room() has to come first, again if somebody else took the room.
     Result<std::uint64_t> signal_now(std::uint64_t semaphore, std::uint64_t value);
     // The same of several waits and signals on this card, which stay together.
-    Result<std::uint64_t> submit_now(std::span<const orr_packet> packets);
+    Result<std::uint64_t> submit_now(std::span<const orr_packet> packets,
+                                     std::span<const StepNote> steps = {});
     // One packet; `before` is told its index before anybody can see it. It must not come back here.
     Status submit_told(const orr_packet& packet, OpNote note,
                        const std::function<void(std::uint64_t)>& before);
@@ -251,7 +254,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     // The packets and the landings behind them, all or nothing.
     Result<std::uint64_t> submit_locked(std::span<const orr_packet> packets, std::span<const OpNote> notes,
-                                        std::span<Context* const> peers, std::span<const Crossing> crossings);
+                                        std::span<Context* const> peers, std::span<const Crossing> crossings,
+                                        std::span<const StepNote> steps = {});
+    void note_steps(std::uint64_t index, std::span<const StepNote> steps) noexcept;
     void put_locked(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept;
     void note_work(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept;
     void note_signal(std::uint64_t index, const orr_packet_semaphore& packet) noexcept;

@@ -36,6 +36,12 @@ void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote not
     trail_.add(index, work);
 }
 
+void Stream::note_steps(std::uint64_t index, std::span<const StepNote> steps) noexcept {
+    if (steps.empty() || use_ != Use::kWork || !prof_has(orrProfWantWork)) return;
+    for (const StepNote& step : steps)
+        trail_.add_step(index, step);
+}
+
 void Stream::note_signal(std::uint64_t index, const orr_packet_semaphore& packet) noexcept {
     SignalLog& log = SignalLog::get();
     if (packet.header.opcode == ORR_PKT_WAIT) {

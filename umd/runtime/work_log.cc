@@ -152,6 +152,7 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
         entry = std::ranges::lower_bound(entries_, whole.index, {}, &Entry::index);
     if (entry == entries_.end() || entry->index != whole.index) return false;
     next_ = static_cast<std::size_t>(entry - entries_.begin()) + 1;
+    note_step(whole);
     told.name = entry->note.name;
     told.correlation = entry->correlation;
     told.external = entry->external;
@@ -188,6 +189,35 @@ void WorkTrail::drop(std::uint64_t below) {
 void WorkTrail::forget_first() noexcept {
     entries_.pop_front();
     next_ -= next_ == 0 ? 0 : 1;
+}
+
+void WorkTrail::add_step(std::uint64_t index, const StepNote& note) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (steps_.size() == kMostSteps) steps_.pop_front();
+    try {
+        StepNote& added = steps_.emplace_back(note);
+        added.step.stream = number_;
+        added.step.first_index = index + note.from;
+        added.step.end_index = index + note.to;
+    } catch (const std::bad_alloc&) {
+        // Nobody is told of this one.
+    }
+}
+
+void WorkTrail::note_step(const drm_orr_work_record& record) {
+    const auto behind = [](const StepNote& note) { return note.step.end_index - 1; };
+    const auto found = std::ranges::lower_bound(steps_, record.index, {}, behind);
+    if (found == steps_.end() || found->step.first_index > record.index) return;
+    orrProfStep& step = found->step;
+    step.begin_ps =
+        step.end_ps == 0 ? record.start_ps : std::min<std::uint64_t>(step.begin_ps, record.start_ps);
+    step.end_ps = std::max<std::uint64_t>(step.end_ps, record.end_ps);
+}
+
+void WorkTrail::take_steps(std::uint64_t below, std::deque<StepNote>& steps) {
+    const std::lock_guard lock(mutex_);
+    for (; !steps_.empty() && steps_.front().step.end_index <= below; steps_.pop_front())
+        steps.push_back(std::move(steps_.front()));
 }
 
 bool WorkLog::want() noexcept {
@@ -349,8 +379,12 @@ Status WorkLog::tell_all() {
         const auto known = find(queue);
         return known == streams.end() ? nullptr : known->stream.get();
     });
-    for (const Known& known : streams)
+    for (const Known& known : streams) {
         known.stream->trail().drop(known.executed);
+        known.stream->trail().take_steps(known.executed, steps_);
+    }
+    for (; !later && !steps_.empty(); steps_.pop_front())
+        tell_step(steps_.front());
     return sampled;
 }
 

@@ -16,6 +16,7 @@
 #include <orrery/prof.h>
 
 #include "umd/prof/profiler.h"
+#include "umd/prof/steps.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {
@@ -89,10 +90,15 @@ class WorkTrail {
               std::uint64_t& semaphore);
     // The card has said all that it will of packets below.
     void drop(std::uint64_t below);
+    // These packets are a step, the first of the submission at `index`; before the card can come to them.
+    void add_step(std::uint64_t index, const StepNote& note) noexcept;
+    // Of packets below, of which the card has said all, the steps with their times go behind `steps`.
+    void take_steps(std::uint64_t below, std::deque<StepNote>& steps);
     std::uint64_t number() const { return number_; }
 
   private:
     static constexpr std::size_t kMost = std::size_t{1} << 20;  // then the oldest go
+    static constexpr std::size_t kMostSteps = std::size_t{1} << 18;
 
     struct Entry {
         std::uint64_t index = 0, correlation = 0, external = 0, thread = 0, submitted_ns = 0;
@@ -100,11 +106,13 @@ class WorkTrail {
     };
     static std::uint64_t next_number();
     void forget_first() noexcept;
+    void note_step(const drm_orr_work_record& record);
 
     const std::uint64_t number_ = next_number();
     std::mutex mutex_;
-    std::deque<Entry> entries_;  // by index
-    std::size_t next_ = 0;       // behind the one that was found last: most come in that order
+    std::deque<Entry> entries_;   // by index
+    std::size_t next_ = 0;        // behind the one that was found last: most come in that order
+    std::deque<StepNote> steps_;  // by index, too: none has a packet of another one
     std::optional<drm_orr_work_record> wait_;
 };
 
@@ -150,6 +158,7 @@ class WorkLog {
     std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
     std::deque<Kept> backlog_;
     bool backlog_lost_ = false;  // more, before what comes behind it
+    std::deque<StepNote> steps_;
 };
 
 }  // namespace orrery::umd

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "umd/runtime/clock.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/quiet_thread.h"
 
@@ -170,6 +171,7 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
                 if (!given.args.empty()) {
                     packet.word[given.args_word] = take_args(lane, given.args, args_used);
                 }
+                lane.steps.push_back({static_cast<std::uint32_t>(lane.packets.size()), node.node});
                 push(packet, given.note);
             } else if (given.event != nullptr) {
                 lane.events.push_back({static_cast<std::uint32_t>(lane.packets.size()), given.event,
@@ -270,6 +272,29 @@ void GraphExec::patch(Lane& lane) {
         lane.packets[p.packet].word[1] = p.base + launches_ * (p.lane == kStart ? 1 : span(p.lane));
 }
 
+std::vector<StepNote> GraphExec::steps(std::uint32_t number, std::uint32_t from, std::uint32_t to) const {
+    std::vector<StepNote> steps;
+    if (!steps_wanted()) [[likely]]
+        return steps;
+    const Lane& lane = lanes_[number];
+    for (const auto& [packet, node] : lane.steps) {
+        if (packet < from || packet >= to) continue;
+        const OpNote& note = lane.notes[packet];
+        const orrProfStepKind kind = note.op == Op::kKernel ? orrProfStepKernel
+                                     : note.op == Op::kFill ? orrProfStepFill
+                                                            : orrProfStepCopy;
+        StepNote& step = steps.emplace_back();
+        step.from = packet - from;
+        step.to = step.from + 1;
+        step.step = make_step(kind, orrProfOwnerGraph, owner_, node, lane.device);
+        step.step.round = launches_ + 1;
+        step.step.lane = number;
+        step.name = kind == orrProfStepKernel ? note.name : kind == orrProfStepFill ? "fill" : "copy";
+        step.marks = StepMarks::here();
+    }
+    return steps;
+}
+
 Status GraphExec::submit(std::uint32_t number, Stream& stream, std::span<Context* const> peers) {
     Lane& lane = lanes_[number];
     lane.sent.clear();
@@ -285,7 +310,8 @@ Status GraphExec::submit(std::uint32_t number, Stream& stream, std::span<Context
         }
         ORR_TRY(index, stream.submit(std::span(lane.packets).subspan(from, to - from),
                                      std::span(lane.notes).subspan(from, to - from),
-                                     last ? peers : std::span<Context* const>{}, crossings));
+                                     last ? peers : std::span<Context* const>{}, crossings,
+                                     steps(number, from, to)));
         ++doorbells_;
         lane.sent.push_back({to, *index});
         from = to;
@@ -390,6 +416,13 @@ Status GraphExec::push_host_steps(const std::shared_ptr<Stream>& stream, std::ui
             HostStep step;
             step.function = given.function;
             step.user = given.user;
+            if (steps_wanted()) {
+                step.told.step = make_step(orrProfStepHost, orrProfOwnerGraph, owner_, node.node, -1);
+                step.told.step.round = launches_ + 1;
+                step.told.step.lane = host->lane;
+                step.told.name = "host node";
+                step.told.marks = StepMarks::here();
+            }
             if (position == 0 && planned.starts) step.streams.emplace_back(stream, start_index);
             for (const LaneWait& wait : node.waits) {
                 const Lane& from = lanes_[wait.lane];
@@ -438,7 +471,10 @@ Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& ste
         if (!there) return there;
     }
     ORR_TRY(there, wait_hosts(stop, step));
+    const bool told = step.told.step.kind != 0 && steps_wanted();
+    const std::int64_t begin_ns = told ? now_ns() : 0;
     step.function(step.user);
+    if (told) tell_host_step(step.told, begin_ns);
     for (const auto& [context, packet] : step.signals) {
         ORR_TRY(sent, context->signal(packet));
     }

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "umd/prof/steps.h"
 #include "umd/scheduler/graph.h"
 #include "umd/scheduler/lane_plan.h"
 
@@ -65,6 +66,11 @@ class GraphExec {
         std::vector<LaneCrossing> crossings;
         std::vector<EventStep> events;
         std::vector<std::uint32_t> end_of;  // packets up to the end of each node
+        struct Step {
+            std::uint32_t packet;
+            std::uint32_t node;
+        };
+        std::vector<Step> steps;  // packets that are the work of a node
         struct Sent {
             std::uint32_t packets;  // up to here
             std::uint64_t index;    // of the stream behind them
@@ -84,6 +90,7 @@ class GraphExec {
         std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> streams;  // wait until they are there
         std::vector<HostWait> hosts;
         std::vector<std::pair<Context*, orr_packet>> signals;
+        StepNote told;  // if somebody wants to know
     };
     struct HostLane {
         std::uint32_t lane = 0;
@@ -108,6 +115,8 @@ class GraphExec {
     std::uint64_t span(std::uint32_t lane) const { return plan_.lanes[lane].nodes.size() + 1; }
     Status prepare_ends(int device);
     void patch(Lane& lane);
+    // Of the packets [from, to) of a lane.
+    std::vector<StepNote> steps(std::uint32_t number, std::uint32_t from, std::uint32_t to) const;
     Status submit(std::uint32_t number, Stream& stream, std::span<Context* const> peers);
     Status launch_single(const std::shared_ptr<Stream>& stream);
     static std::uint64_t index_behind(const Lane& lane, std::uint32_t packets);
@@ -125,6 +134,7 @@ class GraphExec {
     void fail_signals(const HostStep& step, const Error& error);
 
     Runtime& runtime_;
+    const std::uint64_t owner_ = next_step_owner();
     mutable std::mutex mutex_;  // launches
     LanePlan plan_;
     std::vector<Lane> lanes_;

@@ -182,6 +182,27 @@ void RuntimeExecutor::push(Lane& lane, const orr_packet& packet, OpNote note) {
     ++figures_.packets;
 }
 
+StepNote RuntimeExecutor::step_of(orrProfStepKind kind, TaskId task, int device) const {
+    StepNote note;
+    note.step = make_step(kind, orrProfOwnerTasks, owner_, task, device);
+    const TaskWork& work = (*work_)[task];
+    note.name = work.name.empty() && work.kernel != nullptr ? work.kernel->name : work.name;
+    if (note.name.empty()) note.name = "task";
+    note.marks = work.marks;
+    return note;
+}
+
+void RuntimeExecutor::add_step(Lane& lane, std::size_t from, unsigned number, orrProfStepKind kind,
+                               TaskId task) const {
+    if (!steps_wanted()) [[likely]]
+        return;
+    StepNote note = step_of(kind, task, cards_[lane.card].device);
+    note.from = from;
+    note.to = lane.batch.size();
+    note.step.lane = number;
+    lane.steps.push_back(std::move(note));
+}
+
 void RuntimeExecutor::flush(Lane& lane) {
     if (lane.batch.empty()) return;
     // All signals of a lane are on its one semaphore, on another card with some.
@@ -191,10 +212,11 @@ void RuntimeExecutor::flush(Lane& lane) {
             crossings.push_back({i + 1, lane.slot, lane.batch[i].word[1]});
     }
     // A stream that has stopped says so when it is polled.
-    (void)lane.stream->submit(lane.batch, lane.notes, {}, crossings);
+    (void)lane.stream->submit(lane.batch, lane.notes, {}, crossings, lane.steps);
     ++figures_.doorbells;
     lane.batch.clear();
     lane.notes.clear();
+    lane.steps.clear();
 }
 
 // Cards that have nothing to do begin when all queues that the first commands need are there: making one
@@ -409,6 +431,7 @@ Status RuntimeExecutor::submit_transfer(const TransferCommand& command, std::spa
     entry.task = command.consumer;
     entry.command = command.id;
     push(lanes_[*id], make_copy(*to, *from, data.bytes, true), {Op::kCopy, nullptr});
+    add_step(lanes_[*id], lanes_[*id].batch.size() - 1, *id, orrProfStepCopy, command.consumer);
     finish(*id, std::move(entry));
     return {};
 }
@@ -460,8 +483,11 @@ Status RuntimeExecutor::submit_run(const RunCommand& command, std::span<const Wa
     entry.slot = static_cast<std::uint32_t>(lane.runs++ % kSlots);
     const std::uint64_t stamps = lane.scratch.va() + entry.slot * kSlotBytes + kStamps;
     push(lane, make_timestamp(stamps), {Op::kSignal, nullptr});
+    const std::size_t from = lane.batch.size();
     if (auto done = push_dispatches(lane, command, entry.slot); !done)
         return abandon(*id, std::move(entry), done);
+    add_step(lane, from, *id, core_->is_merge(command.task) ? orrProfStepMerge : orrProfStepKernel,
+             command.task);
     entry.task = command.task;
     entry.command = command.id;
     entry.run = true;

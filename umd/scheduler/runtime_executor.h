@@ -18,6 +18,7 @@
 
 #include <orrery/task.h>
 
+#include "umd/prof/steps.h"
 #include "umd/runtime/range_allocator.h"
 #include "umd/runtime/runtime.h"
 #include "umd/scheduler/core.h"
@@ -41,6 +42,7 @@ struct TaskWork {
     std::vector<std::int32_t> offsets;  // of each access
     orrTaskHostFn_t function = nullptr;
     void* user = nullptr;
+    StepMarks marks = {};  // of the call that submitted it, if somebody wants to know
 };
 
 class RuntimeExecutor final : public Executor {
@@ -113,6 +115,8 @@ class RuntimeExecutor final : public Executor {
     void host_task_done(TaskId task);
     // Addresses of the task's data in host memory.
     Result<std::vector<void*>> host_addresses(TaskId task);
+    // What is told of it, without when it was.
+    StepNote step_of(orrProfStepKind kind, TaskId task, int device) const;
 
     struct Figures {
         std::uint64_t packets = 0, waits = 0, doorbells = 0;
@@ -150,6 +154,7 @@ class RuntimeExecutor final : public Executor {
         std::deque<std::vector<std::uint64_t>> clocks;  // `known` at the last positions
         std::vector<orr_packet> batch;
         std::vector<OpNote> notes;
+        std::vector<StepNote> steps;  // of the batch
         std::deque<InFlight> in_flight;
         std::map<LaneId, std::uint64_t> relayed;  // relay: position of that lane that has been passed on
         std::uint64_t done_packets = 0;
@@ -209,6 +214,8 @@ class RuntimeExecutor final : public Executor {
     void free_all(std::span<const std::uint64_t> allocations);
     Result<std::uint64_t> buffer(std::uint64_t& place, unsigned node, std::uint64_t bytes);
     void push(Lane& lane, const orr_packet& packet, OpNote note);
+    // The packets from this one of the batch on are a step.
+    void add_step(Lane& lane, std::size_t from, unsigned number, orrProfStepKind kind, TaskId task) const;
     // False: the command must be held back. The list may name lanes of any card.
     bool resolve(unsigned card, std::span<const CommandId> after, std::vector<Wait>& waits) const;
     Status wait(LaneId by, Wait what, std::vector<Wait>& noted);
@@ -247,6 +254,7 @@ class RuntimeExecutor final : public Executor {
     static constexpr std::uint64_t kArena = 8 << 20, kHostArena = 1 << 20;
 
     Runtime& runtime_;
+    const std::uint64_t owner_ = next_step_owner();
     const Core* core_ = nullptr;
     const std::deque<TaskWork>* work_ = nullptr;
     Machine machine_;

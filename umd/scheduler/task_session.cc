@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "umd/runtime/clock.h"
 #include "umd/runtime/launch.h"
 #include "umd/runtime/quiet_thread.h"
 
@@ -208,6 +209,7 @@ Result<TaskId> TaskSession::submit_locked(Submission submission) {
     spec.deadline = submission.deadline;
     spec.node = submission.device;
     const TaskId id = core_->submit(spec);
+    if (steps_wanted()) submission.work.marks = StepMarks::here();
     while (work_.size() < id) {
         TaskWork merge;
         merge.name = "merge of a reduction";
@@ -344,7 +346,10 @@ void TaskSession::run_host_tasks(const std::stop_token& stop) {
             if (const auto addresses = executor_->host_addresses(task)) {
                 const TaskWork& work = work_[task];  // a deque: stays where it is
                 lock.unlock();
+                const bool told = steps_wanted();
+                const std::int64_t begin_ns = told ? now_ns() : 0;
                 work.function(work.user, addresses->data(), addresses->size());
+                if (told) tell_host_step(executor_->step_of(orrProfStepHost, task, -1), begin_ns);
                 lock.lock();
             } else {
                 failed(task, addresses.error());

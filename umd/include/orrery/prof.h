@@ -38,6 +38,7 @@ typedef enum orrProfKind {
     orrProfWorkLost = 7,   /**< there was more of that card than could be told, before what comes next */
     orrProfSampled = 8,    /**< a card's counters at a moment: params is an orrProfSample */
     orrProfPcSampled = 9,  /**< where a vector core was in a kernel: params is an orrProfPcSample */
+    orrProfStepDone = 10,  /**< a part of what one call does has been done: params is an orrProfStep */
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
@@ -48,6 +49,8 @@ typedef enum orrProfKind {
 #define orrProfWantSamples 16u /* orrProfSampled, which orrProfStartSamples asks for */
 /* beside orrProfWantWork: orrProfPcSampled, which orrProfStartPcSampling asks for */
 #define orrProfWantPcs 32u
+/* orrProfStepDone of what is submitted from now on; steps of cards only beside orrProfWantWork */
+#define orrProfWantSteps 64u
 
 /** What a packet of a stream was. */
 typedef enum orrProfOperation {
@@ -155,6 +158,56 @@ typedef struct orrProfWork {
      */
     const orrProfWorkCounters* counters;
 } orrProfWork;
+
+/** What a step is of. */
+typedef enum orrProfOwner {
+    orrProfOwnerGraph = 1, /**< an orrGraphExec_t */
+    orrProfOwnerTasks = 2, /**< an orrTaskGraph_t */
+    orrProfOwnerGroup = 3,
+} orrProfOwner;
+
+typedef enum orrProfStepKind {
+    orrProfStepKernel = 1,
+    orrProfStepCopy = 2, /**< of a task graph: of data that the task needs there */
+    orrProfStepFill = 3,
+    orrProfStepHost = 4,  /**< a host node or a host task */
+    orrProfStepMerge = 5, /**< of a reduction of a task graph */
+    orrProfStepBarrier = 6,
+    orrProfStepBroadcast = 7,
+    orrProfStepGather = 8,
+} orrProfStepKind;
+
+/**
+ * A node of a graph that was launched, a task or a transfer of a task graph, a member's part in a barrier, a
+ * broadcast or a gather of a group. The record's name is the kernel's, the task's (of a transfer: of the task
+ * that needs it), or "copy", "fill", "host node", "barrier", "broadcast", "gather"; its correlation, external
+ * and thread are those of the call that asked for it: orrGraphLaunch, orrTaskSubmit, orrGroupBarrier. Those
+ * of cards are told behind the orrProfWork of their packets. Not told: steps that fail or are not reached,
+ * nodes without work, what only orders others.
+ */
+typedef struct orrProfStep {
+    size_t size;       /**< see ORR_INIT */
+    uint32_t kind;     /**< an orrProfStepKind */
+    uint32_t of;       /**< an orrProfOwner */
+    uint64_t owner;    /**< no other of the process has it; of a group: all its members have the same */
+    uint64_t round;    /**< of graphs: which launch, from 1; of groups: which barrier in streams, or which
+                            other call, from 1; of task graphs 0 */
+    uint64_t number;   /**< of graphs: of the node, in the order in which they were added; of task graphs: the
+                            task; of groups: the rank */
+    int32_t device;    /**< that did it; -1: the host */
+    uint32_t lane;     /**< of graphs: those of one lane come one after the other; of task graphs: likewise on
+                            one device; of groups 0 */
+    uint32_t members;  /**< of groups; else 0 */
+    uint32_t reserved; /**< 0 */
+    uint64_t stream;   /**< of cards: as orrProfWork has it; of the host: 0, as the next four */
+    uint64_t first_index, end_index; /**< its packets, without the last */
+    /**
+     * Model time in which the card did these packets. Of a barrier: from its first wait to the end of its
+     * last one; both are 0 if it did not wait, as all others were there. Also 0: lost.
+     */
+    uint64_t begin_ps, end_ps;
+    uint64_t begin_ns, end_ns; /**< of the host: CLOCK_MONOTONIC; of cards 0 */
+} orrProfStep;
 
 /**
  * One of these; all that it points to lives until the callback returns. Calls have numbers, and a struct of
