@@ -9,6 +9,7 @@
 
 #include "tools/prof/counter_series.h"
 #include "tools/prof/show.h"
+#include "tools/prof/steps.h"
 
 namespace orrery::prof {
 namespace {
@@ -107,6 +108,37 @@ class Writer {
         }
     }
 
+    // What happened within calls, in rows of its own: beside the threads, and beside the device's streams.
+    void add_steps(const Activity& activity) {
+        const Process& process = *activity.process;
+        std::map<std::int32_t, std::uint64_t> devices;
+        for (const StepRow& row : step_rows(activity)) {
+            pid_ = number_of(process);
+            const DeviceModel* own = nullptr;
+            if (row.device >= 0) {
+                own = activity.device(static_cast<std::uint32_t>(row.device));
+                const auto [device, is_new] = devices.try_emplace(row.device, kFirstTrack + devices_ + 1);
+                devices_ += is_new ? 1 : 0;
+                pid_ = device->second;
+                if (is_new) name("process_name", pid_, "steps, " + device_title(activity, own->number));
+            }
+            const std::uint64_t tid = kFirstTrack + made_tracks_++;
+            name("thread_name", tid, row.title);
+            for (const StepRecord* const step : row.steps) {
+                Json event = slice(process, step->head.text, "step", tid, step->begin_ns, step->end_ns);
+                if (own != nullptr) {
+                    event["ts"] = own->us(step->begin_ps, begin_ns_);
+                    event["dur"] = own->us(step->end_ps, begin_ns_) - own->us(step->begin_ps, begin_ns_);
+                }
+                event["args"] = {{"kind", name_of(kind_of(*step))},
+                                 {"round", step->round},
+                                 {"number", step->number},
+                                 {"correlation", step->correlation}};
+                events_.push_back(std::move(event));
+            }
+        }
+    }
+
     std::string text() const {
         const Json all = {{"displayTimeUnit", "ns"}, {"traceEvents", events_}};
         return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -201,6 +233,7 @@ std::string chrome_json(const Model& model) {
     for (const Activity& activity : model.processes) {
         writer.add(activity);
         writer.add_work(activity);
+        writer.add_steps(activity);
     }
     return writer.text();
 }

@@ -43,12 +43,12 @@ double others_on(const Model& model, const Activity& activity, const DeviceSums&
 }
 
 void look(const Model& model, const Activity& activity, const Sums& sums, const DeviceSums& device,
-          std::vector<Finding>& findings) {
+          const BarrierLasts& lasts, std::vector<Finding>& findings) {
     if (device.span_ps < kLeastSpanPs) return;
     Shares shares = shares_of(device);
     shares.others_cores = std::min(shares.unused_cores, others_on(model, activity, device));
     shares.unused_cores -= shares.others_cores;
-    Facts facts{activity, sums, device, shares, {}, {}};
+    Facts facts{activity, sums, device, shares, lasts, {}, {}};
     for (const KernelSums& kernel : device.kernels) {
         facts.counters.add(kernel.counters);
         facts.roofline.add(kernel.roofline);
@@ -140,8 +140,9 @@ Explanation explain(const Model& model, const Activity& activity) {
     Explanation all;
     all.activity = &activity;
     all.sums = sums_of(activity);
+    const BarrierLasts lasts(model);
     for (const DeviceSums& device : all.sums.devices)
-        look(model, activity, all.sums, device, all.findings);
+        look(model, activity, all.sums, device, lasts, all.findings);
     largest_first(all.findings, &Finding::share);
     return all;
 }

@@ -12,7 +12,7 @@ namespace orrery::prof {
 
 inline constexpr char kMagic[8] = {'O', 'R', 'R', 'P', 'R', 'O', 'F', '\n'};
 inline constexpr std::uint32_t kFormatMajor = 1;  // a reader of another one cannot read it
-inline constexpr std::uint32_t kFormatMinor = 2;  // new types of records
+inline constexpr std::uint32_t kFormatMinor = 3;  // new types of records
 
 struct FileHead {
     char magic[8];
@@ -50,6 +50,7 @@ enum class Type : std::uint16_t {
     kPcSample = 11,
     kSamplesLost = 12,
     kInstruction = 13,  // since 1.2
+    kStep = 14,         // since 1.3
     kCard = 16,
     kSku = 17,
     kLink = 18,
@@ -244,6 +245,45 @@ enum class PcStall : std::uint32_t {
     kBarrier = 5,    // comes to a barrier (1.2)
 };
 inline constexpr std::size_t kPcStalls = 6;
+
+// A part of what one call did: a node of a graph, a task, a member's part in a barrier; as orrProfStep has
+// it. head.text: the kernel, the task, "copy", "host node", "barrier".
+struct StepRecord {
+    RecordHead head;
+    std::uint32_t thread;       // of the call
+    std::int32_t device;        // -1: the host
+    std::uint64_t correlation;  // of the call
+    std::uint64_t external;
+    std::uint64_t owner;  // graph, task graph or group: another one for each of the process; of a group whose
+                          // highest bit is set: the same in all processes that are members
+    std::uint64_t round;  // of graphs: launch; of groups: barrier in streams, or other call; from 1
+    std::uint64_t number;  // node, task or rank
+    std::uint16_t kind;    // a StepKind
+    std::uint16_t of;      // a StepOf
+    std::uint32_t lane;
+    std::uint32_t members;  // of groups
+    std::uint32_t reserved;
+    std::uint64_t stream;  // of cards: as Work has it
+    std::uint64_t first_index;
+    std::uint64_t end_index;  // behind the last packet
+    std::uint64_t begin_ps;   // of cards, as end_ps; both 0: it did not wait, or that was lost
+    std::uint64_t end_ps;
+    std::uint64_t begin_ns;  // of the host, as end_ns
+    std::uint64_t end_ns;
+};
+static_assert(sizeof(StepRecord) == 128);
+enum class StepKind : std::uint16_t {
+    kKernel = 1,
+    kCopy = 2,
+    kFill = 3,
+    kHost = 4,   // a host node or task
+    kMerge = 5,  // of a reduction
+    kBarrier = 6,
+    kBroadcast = 7,
+    kGather = 8,
+};
+enum class StepOf : std::uint16_t { kGraph = 1, kTasks = 2, kGroup = 3 };
+inline constexpr std::uint64_t kOwnerOfAll = std::uint64_t{1} << 63;
 
 // A card that the process used. head.text: the name of its SKU.
 struct CardRecord {

@@ -48,6 +48,12 @@ void shift(Process& process, std::int64_t by) {
         shift(range.record.ns, by);
     for (WorkRecord& work : process.work)
         shift(work.submitted_ns, by);
+    for (StepRecord& step : process.steps) {
+        if (step.device >= 0) continue;
+        shift(step.begin_ns, by);
+        shift(step.end_ns, by);
+        step.end_ns = std::max(step.begin_ns, step.end_ns);
+    }
     for (MemoryRecord& memory : process.memory)
         shift(memory.ns, by);
     for (ClockRecord& clock : process.clocks) {

@@ -12,6 +12,7 @@
 #include "perfetto.pb.h"
 #include "tools/prof/counter_series.h"
 #include "tools/prof/show.h"
+#include "tools/prof/steps.h"
 
 namespace orrery::prof {
 namespace {
@@ -100,6 +101,7 @@ class Writer {
         add_work(activity, flows);
         add_stages(activity);
         add_counters(activity);
+        add_steps(activity);
         for (const CallRecord& call : process.calls) {
             auto& event = slice(process, track(process, call.thread, 0), call.head.text, "call",
                                 call.begin_ns, call.end_ns, call.correlation, call.external)
@@ -274,6 +276,27 @@ class Writer {
         pb::TracePacket& made = *trace_.add_packet();
         made.set_trusted_packet_sequence_id(1);
         return made;
+    }
+    // What happened within calls, in tracks of its own.
+    void add_steps(const Activity& activity) {
+        const Process& process = *activity.process;
+        for (const StepRow& row : step_rows(activity)) {
+            const DeviceModel* const own =
+                row.device < 0 ? nullptr : activity.device(static_cast<std::uint32_t>(row.device));
+            pb::TrackDescriptor& described = describe(++last_track_);
+            described.set_name(
+                utf8(own == nullptr ? row.title : fmt::format("{}, device {}", row.title, row.device)));
+            described.set_parent_uuid(process_track_);
+            for (const StepRecord* const step : row.steps) {
+                const std::uint64_t begin = own == nullptr ? step->begin_ns : own->ns(step->begin_ps);
+                const std::uint64_t end = own == nullptr ? step->end_ns : own->ns(step->end_ps);
+                auto& event = slice(process, last_track_, step->head.text, "step", begin,
+                                    std::max(end, begin + 1), step->correlation, step->external)
+                                  .begin;
+                note(event, "round", step->round);
+                note(event, "number", step->number);
+            }
+        }
     }
     pb::TrackDescriptor& describe(std::uint64_t track) {
         pb::TrackDescriptor& described = *packet().mutable_track_descriptor();

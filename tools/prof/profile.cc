@@ -65,6 +65,7 @@ class Records {
         if (type == Type::kSample) return add_sample(record);
         if (type == Type::kPcSample) return add_pc_sample(record, process_.pc_samples);
         if (type == Type::kInstruction) return add_pc_sample(record, process_.instructions);
+        if (type == Type::kStep) return add_step(record);
         if (type == Type::kSamplesLost) return add_samples_lost(record);
         if (type == Type::kCard) return add_card(record);
         if (type == Type::kSku) return add_plain(record, process_.sku, "a number of a SKU");
@@ -132,6 +133,15 @@ class Records {
         if (!knows(sample.head.text) || !knows(sample.function) || !knows(sample.source))
             return wrong("names a text that is not there");
         to.push_back(sample);
+        return {};
+    }
+    Result<void> add_step(std::string_view bytes) {
+        StepRecord step{};
+        if (!take(bytes, step)) return wrong("has a step of a call that is too short");
+        if (!knows(step.head.text)) return wrong("names a text that is not there");
+        if (step.end_ps < step.begin_ps || step.end_ns < step.begin_ns)
+            return wrong("has a step of a call that ends before it begins");
+        process_.steps.push_back(step);
         return {};
     }
     Result<void> add_samples_lost(std::string_view bytes) {
@@ -216,6 +226,9 @@ void find_begin(Profile& profile) {
             first = std::min(first, work.submitted_ns);
         for (const auto& range : process.ranges)
             first = std::min(first, range.record.ns);
+        for (const StepRecord& step : process.steps) {
+            if (step.device < 0) first = std::min(first, step.begin_ns);
+        }
     }
     profile.begin_ns = profile.processes.empty() ? 0 : first;
 }

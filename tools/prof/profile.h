@@ -51,6 +51,7 @@ struct Process {
     std::vector<std::uint64_t> sample_values;
     std::vector<PcSampleRecord> pc_samples;
     std::vector<PcSampleRecord> instructions;  // of traced cores
+    std::vector<StepRecord> steps;             // in the order in which they were told
     std::vector<CardRecord> cards;
     std::vector<SkuRecord> sku;
     std::vector<LinkRecord> links;

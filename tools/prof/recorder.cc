@@ -69,6 +69,8 @@ class Recorder {
             const auto& work = *static_cast<const orrProfWork*>(record.params);
             add_card(work.device);
             add_work(record, work);
+        } else if (record.kind == orrProfStepDone) {
+            add_step(record, *static_cast<const orrProfStep*>(record.params));
         } else if (record.kind == orrProfWorkLost) {
             WorkLostRecord lost{};
             lost.device = static_cast<std::uint32_t>(static_cast<const orrProfWork*>(record.params)->device);
@@ -307,6 +309,30 @@ class Recorder {
         add(Type::kWork, work);
         add_clock_of(done);
         if (done.counters != nullptr) add_counters(done);
+    }
+    void add_step(const orrProfRecord& record, const orrProfStep& done) {
+        StepRecord step{};
+        step.thread = static_cast<std::uint32_t>(record.thread);
+        step.device = done.device;
+        step.correlation = record.correlation;
+        step.external = record.external;
+        step.owner = done.owner;
+        step.round = done.round;
+        step.number = done.number;
+        step.kind = static_cast<std::uint16_t>(done.kind);
+        step.of = static_cast<std::uint16_t>(done.of);
+        step.lane = done.lane;
+        step.members = done.members;
+        step.stream = done.stream;
+        step.first_index = done.first_index;
+        step.end_index = done.end_index;
+        step.begin_ps = done.begin_ps;
+        step.end_ps = done.end_ps;
+        step.begin_ns = done.begin_ns;
+        step.end_ns = done.end_ns;
+        const auto lock = ready();
+        step.head.text = number_of(record.name);
+        add(Type::kStep, step);
     }
     // Behind the work, under the same lock.
     void add_counters(const orrProfWork& done) {
@@ -605,7 +631,7 @@ orrError_t start() {
         return orrErrorSystem;
     }
     orrProfOptions options = ORR_INIT(orrProfOptions);
-    options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork;
+    options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSteps;
     if (std::getenv(kCountersVariable) != nullptr) options.want |= orrProfWantCounters;
     if (std::getenv(kSamplesVariable) != nullptr) options.want |= orrProfWantSamples;
     if (std::getenv(kPcVariable) != nullptr || std::getenv(kTraceVariable) != nullptr)

@@ -12,6 +12,7 @@
 #include "tools/prof/pc_lines.h"
 #include "tools/prof/ranges.h"
 #include "tools/prof/show.h"
+#include "tools/prof/steps.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
 
@@ -361,7 +362,46 @@ std::string calls_text(const Sums& sums, std::size_t top) {
     return text;
 }
 
-std::string process_text(const Model& model, const Activity& activity, std::size_t top) {
+std::string steps_text(const Activity& activity, std::size_t top) {
+    const auto all = step_sums(activity);
+    text::Table table({{"steps within calls"},
+                       {"what"},
+                       {"of"},
+                       {"count", Align::kRight},
+                       {"total", Align::kRight},
+                       {"mean", Align::kRight},
+                       {"longest", Align::kRight}});
+    for (const StepSums& one : std::span(all).first(std::min(all.size(), top))) {
+        table.row({plain(one.name), name_of(one.kind), one.owner + (one.host ? ", host" : ""),
+                   text::grouped(one.count), text::duration(one.total_ps),
+                   text::duration(one.timed == 0 ? 0 : one.total_ps / one.timed),
+                   text::duration(one.longest_ps)});
+    }
+    if (table.empty()) return "";
+    std::string text = "\n" + table.text("  ");
+    if (all.size() > top) text += fmt::format("  and {} more (--top N)\n", all.size() - top);
+    return text;
+}
+
+// To which of the barriers whose last rank is known this process came, and who that was.
+std::map<std::uint64_t, std::uint64_t> last_ranks(const Activity& activity, const BarrierLasts& lasts) {
+    std::map<std::uint64_t, std::uint64_t> counts;
+    for (const StepRecord& step : activity.process->steps) {
+        if (kind_of(step) != StepKind::kBarrier || on_host(step)) continue;
+        if (const auto last = lasts.last(activity, step)) ++counts[*last];
+    }
+    return counts;
+}
+
+std::string lasts_text(const Activity& activity, const BarrierLasts& lasts) {
+    std::string text;
+    for (const auto& [rank, count] : last_ranks(activity, lasts))
+        text += fmt::format("{} rank {} ({})", text.empty() ? "" : ",", rank, text::grouped(count));
+    return text.empty() ? "" : "  last at its barriers in streams:" + text + "\n";
+}
+
+std::string process_text(const Model& model, const Activity& activity, const BarrierLasts& lasts,
+                         std::size_t top) {
     const Sums sums = sums_of(activity);
     const Process& process = *activity.process;
     std::string text = process_title(model, activity);
@@ -376,6 +416,7 @@ std::string process_text(const Model& model, const Activity& activity, std::size
         text += fmt::format("  pinned memory: {} at most\n", bytes_text(activity.host_memory_peak));
     for (const DeviceSums& device : sums.devices)
         text += DeviceText(activity, device, top).text();
+    text += steps_text(activity, top) + lasts_text(activity, lasts);
     text += ranges_text(activity, top) + calls_text(sums, top);
     if (sums.devices.empty() && sums.calls.empty()) text += "  nothing was recorded\n";
     return text + missing_text(process);
@@ -541,8 +582,9 @@ std::string bytes_text(std::uint64_t bytes) {
 
 std::string report_text(const Model& model, std::size_t top) {
     std::string text = machines_text(model);
+    const BarrierLasts lasts(model);
     for (const Activity& activity : model.processes)
-        text += (text.empty() ? "" : "\n") + process_text(model, activity, top);
+        text += (text.empty() ? "" : "\n") + process_text(model, activity, lasts, top);
     return text;
 }
 
@@ -554,6 +596,7 @@ std::string report_json(const Model& model, std::size_t top) {
             one.update({{"ahead_ns", machine.offset.ns}, {"error_ns", machine.offset.error_ns}});
         all["machines"].push_back(std::move(one));
     }
+    const BarrierLasts lasts(model);
     for (const Activity& activity : model.processes) {
         const Sums sums = sums_of(activity);
         const Process& process = *activity.process;
@@ -582,6 +625,19 @@ std::string report_json(const Model& model, std::size_t top) {
                 row["counters"][kCounterFields[i].name] = one.sums.counters[i];
             ranges.push_back(std::move(row));
         }
+        Json& steps = json["steps"] = Json::array();
+        for (const StepSums& one : step_sums(activity)) {
+            steps.push_back({{"of", one.owner},
+                             {"name", one.name},
+                             {"kind", name_of(one.kind)},
+                             {"host", one.host},
+                             {"count", one.count},
+                             {"total_ps", one.total_ps},
+                             {"longest_ps", one.longest_ps}});
+        }
+        Json& last = json["last_at_barriers"] = Json::array();
+        for (const auto& [rank, count] : last_ranks(activity, lasts))
+            last.push_back({{"rank", rank}, {"count", count}});
         Json& calls = json["calls"] = Json::array();
         for (const CallSums& one : sums.calls) {
             Json row = {{"name", one.name}};

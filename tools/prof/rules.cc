@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "tools/prof/show.h"
 #include "tools/text/units.h"
@@ -261,6 +263,33 @@ std::optional<Said> link(const Facts& facts) {
     return said;
 }
 
+// Who was waited for longest at barriers in streams, of those of which all ranks' arrivals are known.
+struct Late {
+    std::uint64_t rank = 0, barriers = 0, wait_ps = 0;
+    std::uint64_t known = 0;  // barriers of all
+};
+std::optional<Late> late_rank(const Facts& facts) {
+    std::map<std::uint64_t, Late> ranks;
+    std::uint64_t known = 0;
+    for (const StepRecord& step : facts.activity.process->steps) {
+        if (kind_of(step) != StepKind::kBarrier || !std::cmp_equal(step.device, facts.device.device->number))
+            continue;
+        const auto last = facts.lasts.last(facts.activity, step);
+        if (!last) continue;
+        ++known;
+        if (*last == step.number) continue;
+        Late& late = ranks[*last];
+        late.rank = *last;
+        ++late.barriers;
+        late.wait_ps += step.end_ps - step.begin_ps;
+    }
+    if (ranks.empty()) return {};
+    Late most =
+        std::ranges::max_element(ranks, {}, [](const auto& one) { return one.second.wait_ps; })->second;
+    most.known = known;
+    return most;
+}
+
 std::optional<Said> rank(const Facts& facts) {
     Said said{.share = facts.shares.idle_of(Idle::kOutside)};
     const auto& who = facts.device.idle_who;
@@ -275,13 +304,20 @@ std::optional<Said> rank(const Facts& facts) {
         "{} of the time nothing ran as a stream waited for who is not in this process: {} for "
         "{}",
         percent(said.share), plain(most.first), text::duration(most.second));
+    const bool at_barrier = most.first.starts_with("the barrier of rank "),
+               member = most.first.starts_with("rank ");
     // The library's own names of a group's semaphores. Whom a rank waits for, it may have waited itself.
-    if (most.first.starts_with("the barrier of rank "))
+    if (const auto late = at_barrier || member ? late_rank(facts) : std::nullopt) {
+        said.title = fmt::format("waiting for rank {}", late->rank);
+        said.evidence += fmt::format("; rank {} came last to {} of {} barriers, for which this one waited {}",
+                                     late->rank, text::grouped(late->barriers), text::grouped(late->known),
+                                     text::duration(late->wait_ps));
+    } else if (at_barrier)
         said.evidence +=
             ". That is the semaphore's name: cards' barrier units signal it once all ranks have come, and "
             "which "
             "was the last is in the ranks' own profiles";
-    else if (most.first.starts_with("rank "))
+    else if (member)
         said.evidence +=
             ". That is the semaphore's name: in a barrier that rank may have waited for another one itself, "
             "which its own profile says";

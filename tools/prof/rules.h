@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tools/prof/analysis.h"
+#include "tools/prof/steps.h"
 
 namespace orrery::prof {
 
@@ -34,6 +35,7 @@ struct Facts {
     const Sums& sums;
     const DeviceSums& device;
     const Shares& shares;
+    const BarrierLasts& lasts;
     CounterSums counters;  // of all kernels of the device
     Roofline roofline;
 };

@@ -8,6 +8,7 @@
 #include "tools/prof/counter_fields.h"
 #include "tools/prof/pc_lines.h"
 #include "tools/prof/ranges.h"
+#include "tools/prof/steps.h"
 
 namespace orrery::prof {
 namespace {
@@ -56,6 +57,11 @@ constexpr Column kPcSamples[] = {{"process"},    {"device"},         {"core"},  
                                  {"stream"},     {"packet"},         {"kernel", true}, {"offset"},
                                  {"work_group"}, {"function", true}, {"source", true}, {"stall", true},
                                  {"count"},      {"period_ps"}};
+constexpr Column kSteps[] = {{"process"},      {"of", true},   {"owner"},       {"round"},    {"number"},
+                             {"name", true},   {"kind", true}, {"device"},      {"lane"},     {"members"},
+                             {"begin_ps"},     {"end_ps"},     {"begin_ns"},    {"end_ns"},   {"stream"},
+                             {"first_packet"}, {"end_packet"}, {"correlation"}, {"external"}, {"thread"},
+                             {"last_rank"}};
 constexpr Column kMemory[] = {{"process"},     {"device"},  {"ns"},    {"thread"},
                               {"correlation"}, {"address"}, {"bytes"}, {"in_use"}};
 constexpr Column kLost[] = {{"process"}, {"device"}, {"what", true}, {"at_least"}};
@@ -74,6 +80,12 @@ const char* name_of(From from) {
     static constexpr const char* kNames[] = {"unknown", "stream", "host", "outside"};
     const auto number = static_cast<std::size_t>(from);
     return number < std::size(kNames) ? kNames[number] : "unknown";
+}
+
+const char* name_of(StepOf of) {
+    static constexpr const char* kNames[] = {"unknown", "graph", "tasks", "group"};
+    const auto number = static_cast<std::size_t>(of);
+    return kNames[number < std::size(kNames) ? number : 0];
 }
 
 // Rows of the profile, numbered over all processes where they have a number.
@@ -186,6 +198,11 @@ class Writer {
                      sample.period_ps});
             }
         });
+        const BarrierLasts lasts(model_);
+        table("step", kSteps, [&](const Activity& each, std::uint64_t process) {
+            for (const StepRecord& step : each.process->steps)
+                write_step(each, process, step, lasts);
+        });
         table("lost", kLost, [&](const Activity& each, std::uint64_t process) {
             if (each.process->lost > 0) row({process, {}, "records", each.process->lost});
             for (const std::uint32_t device : each.process->lost_work)
@@ -231,6 +248,34 @@ class Writer {
              if_known(by_stream, work.from_index),
              work.from_name == 0 ? Value() : Value(each.text(work.from_name)),
              one.cause == kNone ? Value() : Value(first + one.cause)});
+    }
+    void write_step(const Activity& each, std::uint64_t process, const StepRecord& step,
+                    const BarrierLasts& lasts) {
+        const auto of_card = [&](std::uint64_t value) { return on_host(step) ? Value() : Value(value); };
+        const auto timed = [&](std::uint64_t value) { return has_time(step) ? of_card(value) : Value(); };
+        const auto of_host = [&](std::uint64_t value) { return on_host(step) ? Value(value) : Value(); };
+        const auto last = lasts.last(each, step);
+        row({process,
+             name_of(static_cast<StepOf>(step.of)),
+             step.owner,
+             step.round,
+             step.number,
+             each.text(step.head.text),
+             prof::name_of(kind_of(step)),
+             of_card(static_cast<std::uint32_t>(step.device)),
+             n(step.lane),
+             n(step.members),
+             timed(step.begin_ps),
+             timed(step.end_ps),
+             of_host(step.begin_ns),
+             of_host(step.end_ns),
+             of_card(step.stream),
+             of_card(step.first_index),
+             of_card(step.end_index),
+             step.correlation,
+             step.external,
+             n(step.thread),
+             kind_of(step) == StepKind::kBarrier && !on_host(step) && last ? Value(*last) : Value()});
     }
     void write_range(std::uint64_t range, const RangeSums& sums) {
         if (sums.work == 0) return;

@@ -69,7 +69,8 @@ constexpr Case kCases[] = {
     {"link_copies", "link", "8 MiB at a time to the other card", link_copies, 0},
     {"link_kernel", "link", "a kernel reads its input from the other card", link_kernel, 0},
     {"rank_relay", "other_card", "card 1 waits for what card 0 makes", rank_relay, 1},
-    {"rank_in_step", "rank", "barriers, and card 1 has six times the work", rank_in_step, 0},
+    {"rank_in_step", "rank", "barriers, and card 1 has six times the work", rank_in_step, 0,
+     "waiting for rank 1"},
     {"none_nothing_done", "none", "allocates, and launches nothing", none_nothing_done, 0},
     {"none_pipeline", "none", "copies there and back and kernels side by side, all of them busy",
      none_pipeline, 0},
@@ -96,9 +97,14 @@ std::string judge(const Case& one, std::istream& explained) {
             // What is at its bound limits, too, where the program has nothing else.
             const auto more = std::ranges::find_if(findings, [](const auto& f) { return !f.at("at_bound"); });
             const std::string_view verdict = device.at("verdict").get_ref<const std::string&>();
-            if (limit == "none" ? verdict.starts_with("nothing") || verdict.starts_with("too short")
-                                : (!findings.empty() && findings[0].at("rule") == limit) ||
-                                      (more != findings.end() && more->at("rule") == limit))
+            const auto is_it = [&](const auto& finding) {
+                return finding.at("rule") == limit &&
+                       finding.at("title").template get_ref<const std::string&>().find(one.title) !=
+                           std::string::npos;
+            };
+            if (limit == "none"
+                    ? verdict.starts_with("nothing") || verdict.starts_with("too short")
+                    : (!findings.empty() && is_it(findings[0])) || (more != findings.end() && is_it(*more)))
                 return "";
             said += fmt::format(" {}", verdict);
         }

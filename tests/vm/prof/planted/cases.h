@@ -14,7 +14,8 @@ struct Case {
     const char* limit;
     const char* why;
     void (*run)();
-    int device;  // of which it has to say so
+    int device;              // of which it has to say so
+    const char* title = "";  // as it has to call it; "": whatever
 };
 
 const Case* find(std::string_view name);
