@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -386,9 +388,11 @@ std::string steps_text(const Activity& activity, std::size_t top) {
 // To which of the barriers whose last rank is known this process came, and who that was.
 std::map<std::uint64_t, std::uint64_t> last_ranks(const Activity& activity, const BarrierLasts& lasts) {
     std::map<std::uint64_t, std::uint64_t> counts;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // of several members in one process
     for (const StepRecord& step : activity.process->steps) {
         if (kind_of(step) != StepKind::kBarrier || on_host(step)) continue;
-        if (const auto last = lasts.last(activity, step)) ++counts[*last];
+        const auto last = lasts.last(activity, step);
+        if (last && seen.emplace(step.owner, step.round).second) ++counts[*last];
     }
     return counts;
 }

@@ -307,7 +307,9 @@ std::optional<Said> rank(const Facts& facts) {
     const bool at_barrier = most.first.starts_with("the barrier of rank "),
                member = most.first.starts_with("rank ");
     // The library's own names of a group's semaphores. Whom a rank waits for, it may have waited itself.
-    if (const auto late = at_barrier || member ? late_rank(facts) : std::nullopt) {
+    // Names are lost if the group was destroyed before they were asked for.
+    const auto late = late_rank(facts);
+    if (late && (at_barrier || member || late->wait_ps >= most.second / 2)) {
         said.title = fmt::format("waiting for rank {}", late->rank);
         said.evidence += fmt::format("; rank {} came last to {} of {} barriers, for which this one waited {}",
                                      late->rank, text::grouped(late->barriers), text::grouped(late->known),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 
 namespace orrery::prof {
@@ -38,36 +37,14 @@ std::string row_title(const std::string& owner, const StepRecord& step) {
     return fmt::format("{}, lane {}", owner, step.lane);
 }
 
-// All clocks of the cards are one.
-bool in_step(const Activity& activity, std::int32_t device) {
-    return std::ranges::any_of(activity.process->clocks, [&](const ClockRecord& clock) {
-        return clock.in_step != 0 && std::cmp_equal(clock.device, device);
-    });
-}
-
-struct Arrival {
-    std::uint64_t begin_ps = 0;  // 0: it did not wait
-    std::uint64_t card = 0;      // its uid; 0: not known
-    bool in_step = false;
-};
-
-std::optional<std::uint64_t> last_of(const std::map<std::uint64_t, Arrival>& ranks, std::size_t members) {
-    if (ranks.size() != members || members < 2) return {};
-    std::optional<std::uint64_t> never, latest;
-    std::set<std::uint64_t> cards;
-    bool same_clock = true;
-    for (const auto& [rank, arrival] : ranks) {
-        cards.insert(arrival.card);
-        same_clock = same_clock && arrival.in_step;
-        if (arrival.begin_ps == 0) {
-            if (never) return {};
-            never = rank;
-        } else if (!latest || arrival.begin_ps > ranks.at(*latest).begin_ps) {
-            latest = rank;
-        }
-    }
-    if (never) return never;
-    return same_clock || (cards.size() == 1 && !cards.contains(0)) ? latest : std::nullopt;
+// By rank, how long it waited. All are let go at one moment, so who came last waited least, by whatever
+// clock.
+std::optional<std::uint64_t> last_of(const std::map<std::uint64_t, std::uint64_t>& waits,
+                                     std::size_t members) {
+    if (waits.size() != members || members < 2) return {};
+    const auto wait = [](const auto& one) { return one.second; };
+    const auto least = std::ranges::min_element(waits, {}, wait);
+    return std::ranges::count(waits, least->second, wait) == 1 ? std::optional(least->first) : std::nullopt;
 }
 
 }  // namespace
@@ -164,32 +141,23 @@ BarrierLasts::Key BarrierLasts::key_of(const Activity& activity, const StepRecor
 
 BarrierLasts::BarrierLasts(const Model& model) : model_(model) {
     struct Round {
-        std::map<std::uint64_t, Arrival> ranks;
+        std::map<std::uint64_t, std::uint64_t> waits;  // by rank
         std::size_t members = 0;
     };
     std::map<Key, Round> rounds;
     for (const Activity& activity : model.processes) {
-        std::map<std::int32_t, Arrival> cards;  // what is the same for all of a card
         for (const StepRecord& step : activity.process->steps) {
             if (kind_of(step) != StepKind::kBarrier || on_host(step)) continue;
-            const auto number = static_cast<std::uint32_t>(step.device);
-            const auto [card, is_new] = cards.try_emplace(step.device);
-            if (is_new) {
-                const DeviceModel* const device = activity.device(number);
-                if (device != nullptr && device->card != nullptr) card->second.card = device->card->uid;
-                card->second.in_step = in_step(activity, step.device);
-            }
-            Arrival arrival = card->second;
-            arrival.begin_ps = step.begin_ps;
             Round& round = rounds[key_of(activity, step)];
             round.members = step.members;
             // What is not here may have been its wait.
-            if (step.end_ps == 0 && activity.process->lost_work.contains(number)) continue;
-            round.ranks[step.number] = arrival;
+            const auto device = static_cast<std::uint32_t>(step.device);
+            if (step.end_ps == 0 && activity.process->lost_work.contains(device)) continue;
+            round.waits[step.number] = step.end_ps - step.begin_ps;
         }
     }
     for (const auto& [key, round] : rounds) {
-        if (const auto last = last_of(round.ranks, round.members)) lasts_.emplace(key, *last);
+        if (const auto last = last_of(round.waits, round.members)) lasts_.emplace(key, *last);
     }
 }
 

@@ -49,8 +49,8 @@ struct StepSums {
 // By owner, what took most first.
 std::vector<StepSums> step_sums(const Activity& activity);
 
-// Who came last to the barriers of groups, in streams: as far as the steps of all members are in the profile,
-// and their cards' clocks are the same.
+// Who came last to the barriers of groups, in streams: who waited least. Known as far as the steps of all
+// members are in the profile.
 class BarrierLasts {
   public:
     explicit BarrierLasts(const Model& model);

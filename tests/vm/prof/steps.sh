@@ -60,7 +60,8 @@ for rank in 0 1; do
         '$at["round"]' | sort -n | uniq | tr '\n' ' ')" = '1 2 3 4 5 6 7 8 9 10 ' ]
 done
 orrery-prof report /tmp/group.prof >/tmp/report
-grep '^  last at its barriers in streams:' /tmp/report
+cat /tmp/report
+grep -Eq '^  last at its barriers in streams:.* rank 1 \([1-9]' /tmp/report
 
 # Nothing of it where nobody asks: a program without graphs and groups has no steps.
 orrery-prof record -o /tmp/plain.prof -- vector_basics --quick
