@@ -26,8 +26,8 @@ grep -Eq '^ +[0-9]+ %  the host$' "$folder/host.explain"
 grep -Eq '^    nothing ran .* -[0-9.]+ %$' "$folder/host.compare"
 grep -Eq '^ +[0-9]+ %  VRAM bandwidth$' "$folder/memory.explain"
 grep -Eq '^    kernels ran .* -57\.[0-9] %$' "$folder/memory.compare"
-# Three wait, for the fourth, which does not.
-[ "$(grep -Ec '^ +[0-9]+ %  waiting for rank 3$' "$folder/rank.explain")" = 3 ]
-if grep -Eq 'waiting for (rank [012]|the barrier)' "$folder/rank.explain"; then exit 1; fi
-grep -Eq '^  last at its barriers in streams:.* rank 3 \([3-6]\)' "$folder/rank.report"
+# Three wait, mostly for the fourth: how long each waits before the first round is the hosts' matter.
+[ "$(grep -Ec '^ +[0-9]+ %  waiting for rank [0-3]$' "$folder/rank.explain")" -ge 3 ]
+if grep -q 'waiting for the barrier' "$folder/rank.explain"; then exit 1; fi
+[ "$(grep -Ec '^  last at its barriers in streams:.* rank 3 \([3-6]\)' "$folder/rank.report")" = 4 ]
 sed '1,/^  device 3, first/d' "$folder/rank.compare" | grep -m1 -Eq '^    kernels ran .* -60\.[0-9] %$'
