@@ -290,8 +290,8 @@ class Writer {
             for (const StepRecord* const step : row.steps) {
                 const std::uint64_t begin = own == nullptr ? step->begin_ns : own->ns(step->begin_ps);
                 const std::uint64_t end = own == nullptr ? step->end_ns : own->ns(step->end_ps);
-                auto& event = slice(process, last_track_, step->head.text, "step", begin,
-                                    std::max(end, begin + 1), step->correlation, step->external)
+                auto& event = slice(process, last_track_, step->head.text, "step", begin, end,
+                                    step->correlation, step->external)
                                   .begin;
                 note(event, "round", step->round);
                 note(event, "number", step->number);
