@@ -111,16 +111,12 @@ class Writer {
     // What happened within calls, in rows of its own: beside the threads, and beside the device's streams.
     void add_steps(const Activity& activity) {
         const Process& process = *activity.process;
-        std::map<std::int32_t, std::uint64_t> devices;
         for (const StepRow& row : step_rows(activity)) {
             pid_ = number_of(process);
             const DeviceModel* own = nullptr;
             if (row.device >= 0) {
                 own = activity.device(static_cast<std::uint32_t>(row.device));
-                const auto [device, is_new] = devices.try_emplace(row.device, kFirstTrack + devices_ + 1);
-                devices_ += is_new ? 1 : 0;
-                pid_ = device->second;
-                if (is_new) name("process_name", pid_, "steps, " + device_title(activity, own->number));
+                pid_ = device_pid(activity, own->number);
             }
             const std::uint64_t tid = kFirstTrack + made_tracks_++;
             name("thread_name", tid, row.title);

@@ -179,6 +179,29 @@ class Writer {
             ends[i]->add_terminating_flow_ids(last_flow_);
         }
     }
+    // What happened within calls, in tracks of its own.
+    void add_steps(const Activity& activity) {
+        const Process& process = *activity.process;
+        for (const StepRow& row : step_rows(activity)) {
+            const DeviceModel* const own =
+                row.device < 0 ? nullptr : activity.device(static_cast<std::uint32_t>(row.device));
+            const std::uint64_t parent =
+                own == nullptr ? process_track_ : device_track(activity, own->number);
+            const std::uint64_t track = ++last_track_;
+            pb::TrackDescriptor& described = describe(track);
+            described.set_name(utf8(row.title));
+            described.set_parent_uuid(parent);
+            for (const StepRecord* const step : row.steps) {
+                auto& event = slice(process, track, step->head.text, "step",
+                                    own == nullptr ? step->begin_ns : own->ns(step->begin_ps),
+                                    own == nullptr ? step->end_ns : own->ns(step->end_ps), step->correlation,
+                                    step->external)
+                                  .begin;
+                note(event, "round", step->round);
+                note(event, "number", step->number);
+            }
+        }
+    }
 
     // The same work as what ran on each card's engines, whoever's it is.
     void add_stages(const Activity& activity) {
@@ -276,27 +299,6 @@ class Writer {
         pb::TracePacket& made = *trace_.add_packet();
         made.set_trusted_packet_sequence_id(1);
         return made;
-    }
-    // What happened within calls, in tracks of its own.
-    void add_steps(const Activity& activity) {
-        const Process& process = *activity.process;
-        for (const StepRow& row : step_rows(activity)) {
-            const DeviceModel* const own =
-                row.device < 0 ? nullptr : activity.device(static_cast<std::uint32_t>(row.device));
-            pb::TrackDescriptor& described = describe(++last_track_);
-            described.set_name(
-                utf8(own == nullptr ? row.title : fmt::format("{}, device {}", row.title, row.device)));
-            described.set_parent_uuid(process_track_);
-            for (const StepRecord* const step : row.steps) {
-                const std::uint64_t begin = own == nullptr ? step->begin_ns : own->ns(step->begin_ps);
-                const std::uint64_t end = own == nullptr ? step->end_ns : own->ns(step->end_ps);
-                auto& event = slice(process, last_track_, step->head.text, "step", begin, end,
-                                    step->correlation, step->external)
-                                  .begin;
-                note(event, "round", step->round);
-                note(event, "number", step->number);
-            }
-        }
     }
     pb::TrackDescriptor& describe(std::uint64_t track) {
         pb::TrackDescriptor& described = *packet().mutable_track_descriptor();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "perfetto.pb.h"
 #include "tests/unit/proftool/made_profile.h"
+#include "tests/unit/proftool/perfetto_reader.h"
 #include "tools/prof/explain.h"
 #include "tools/prof/show.h"
 
@@ -125,18 +126,13 @@ TEST(Steps, HaveRowsOfTheirOwnInTimelines) {
     EXPECT_EQ(steps, 6u);
     for (const char* name : {"graph 1, lane 0", "graph 1, lane 1", "graph 1, lane 2"})
         EXPECT_TRUE(names.contains(name)) << name;
-    orrery::perfetto::Trace trace;
-    ASSERT_TRUE(trace.ParseFromString(perfetto_trace(model)));
+    const PerfettoTrace trace = read_perfetto(perfetto_trace(model));
     std::set<std::string> tracks;
-    steps = 0;
-    for (const auto& packet : trace.packet()) {
-        if (packet.has_track_descriptor()) tracks.insert(packet.track_descriptor().name());
-        for (const std::string& category : packet.track_event().categories())
-            steps += category == "step" ? 1 : 0;
+    for (const PerfettoTrace::Slice& slice : trace.slices) {
+        if (slice.category == "step") tracks.insert(trace.tracks.at(slice.track).name);
     }
-    EXPECT_EQ(steps, 6u);
-    EXPECT_TRUE(tracks.contains("graph 1, lane 1, device 0"));
-    EXPECT_TRUE(tracks.contains("graph 1, lane 2"));
+    EXPECT_EQ(tracks, (std::set<std::string>{"graph 1, lane 0", "graph 1, lane 1", "graph 1, lane 2"}));
+    EXPECT_EQ(std::ranges::count(trace.slices, "step", &PerfettoTrace::Slice::category), 6);
 }
 
 // Four processes of a group on four cards; waits: of each barrier in us, {0, 0}: did not wait.
