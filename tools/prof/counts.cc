@@ -5,6 +5,7 @@
 #include <orrery/hw/metrics.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -103,8 +104,8 @@ std::string counts_text(const std::vector<Count>& counts, double vector_hz) {
         auto [at, end] = beside.equal_range(&count);
         table.row(
             {text::grouped(count.value), plain(count.unit), plain(count.name), at == end ? "" : at->second});
-        while (at != end && ++at != end)
-            table.row({"", "", "", at->second});
+        for (; at != end && std::next(at) != end; ++at)
+            table.row({"", "", "", std::next(at)->second});
     }
     std::string text = table.text("    ");
     if (still > 0) text += fmt::format("    and {} that did not go up\n", still);
