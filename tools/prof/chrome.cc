@@ -52,7 +52,7 @@ class Writer {
         }
     }
 
-    // Each device of a process is a process of the timeline, in its own time.
+    // Each device of a process is a process of the timeline.
     void add_work(const Activity& activity) {
         const Process& process = *activity.process;
         devices_.clear();
@@ -66,9 +66,8 @@ class Writer {
             made_tracks_ += is_new ? 1 : 0;
             if (is_new) name("thread_name", track->second, process.text(work->stream_name));
             const DeviceModel& own = *activity.device(work->device);
-            const double begin = own.us(work->begin_ps, begin_ns_);
-            const double length = own.on_host_clock ? own.us(work->end_ps, begin_ns_) - begin
-                                                    : static_cast<double>(one.ps()) / 1e6;
+            const double begin = own.stretch_of(one).us(work->begin_ps, begin_ns_);
+            const double length = static_cast<double>(one.ps()) / 1e6;
             events_.push_back({{"ph", "X"},
                                {"cat", "work"},
                                {"name", process.text(work->head.text)},
@@ -123,8 +122,8 @@ class Writer {
             for (const StepRecord* const step : row.steps) {
                 Json event = slice(process, step->head.text, "step", tid, step->begin_ns, step->end_ns);
                 if (own != nullptr) {
-                    event["ts"] = own->us(step->begin_ps, begin_ns_);
-                    event["dur"] = own->us(step->end_ps, begin_ns_) - own->us(step->begin_ps, begin_ns_);
+                    event["ts"] = own->stretch_of(*step).us(step->begin_ps, begin_ns_);
+                    event["dur"] = static_cast<double>(step->end_ps - step->begin_ps) / 1e6;
                 }
                 event["args"] = {{"kind", name_of(kind_of(*step))},
                                  {"round", step->round},
@@ -220,7 +219,7 @@ class Writer {
 
 std::string clock_text(const DeviceModel& device) {
     return device.on_host_clock
-               ? fmt::format("the host's time to {} us", (device.clock_error_ns + 999) / 1000)
+               ? fmt::format("the host's time to {} us", (device.stretches.worst_ns + 999) / 1000)
                : std::string("model time");
 }
 

@@ -197,7 +197,7 @@ class Maker {
             DeviceModel& own = device(work.device);
             if (own.work.empty()) {
                 own.begin_ps = work.begin_ps;
-                own.begin_ns = work.submitted_ns;
+                own.stretches.all = {{work.begin_ps, work.end_ps, work.submitted_ns}};
             }
             own.end_ps = std::max(own.end_ps, work.end_ps);
             own.work.push_back(i);
@@ -229,11 +229,22 @@ class Maker {
                 }
             }
             own.on_host_clock = known;
+            if (known) own.stretches = stretches_of(own.clock, timed(own));
             if (errors.empty()) continue;
             std::ranges::sort(errors);
             own.clock_error_ns = errors[errors.size() / 2];
             own.clock_worst_ns = errors.back();
         }
+    }
+    std::vector<TimedWork> timed(const DeviceModel& own) const {
+        std::vector<TimedWork> all;
+        all.reserve(own.work.size());
+        for (const std::uint32_t i : own.work) {
+            const Work& one = made_.work[i];
+            all.push_back({one.record->begin_ps, one.record->end_ps, one.record->submitted_ns,
+                           one.operation() == Operation::kWait});
+        }
+        return all;
     }
     void add_memory() {
         for (const MemoryRecord& memory : made_.process->memory) {
@@ -321,14 +332,19 @@ std::optional<double> DeviceModel::copy_bound(const WorkRecord& copy) const {
 }
 
 std::optional<std::uint64_t> DeviceModel::moment_ns(std::uint64_t ps) const {
-    if (on_host_clock) {
-        const auto moment = clock.host_of(ps);
-        return moment ? std::optional(moment->at_ns()) : std::nullopt;
-    }
+    if (on_host_clock) return stretches.ns(clock, ps);
     if (work.empty()) return {};
-    if (ps >= begin_ps) return ns(ps);
-    const std::uint64_t before = (begin_ps - ps) / 1000;
-    return before <= begin_ns ? std::optional(begin_ns - before) : std::nullopt;
+    const Stretch& all = stretches.all.front();
+    if (ps < begin_ps && (begin_ps - ps) / 1000 >= all.begin_ns) return {};
+    return all.ns(ps);
+}
+
+const Stretch& DeviceModel::stretch_of(const Work& one) const {
+    return stretches.of(one.record->begin_ps, one.record->end_ps, one.operation() == Operation::kWait);
+}
+
+const Stretch& DeviceModel::stretch_of(const StepRecord& step) const {
+    return stretches.of(step.begin_ps, step.end_ps, static_cast<StepKind>(step.kind) == StepKind::kBarrier);
 }
 
 const DeviceModel* Activity::device(std::uint32_t number) const {

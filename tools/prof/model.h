@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/prof/profile.h"
+#include "tools/prof/stretches.h"
 
 namespace orrery::prof {
 
@@ -84,26 +85,20 @@ struct DeviceModel {
     std::vector<std::uint32_t> work;         // of Activity::work, by begin
     std::vector<std::uint32_t> streams;      // of Activity::streams
     std::uint64_t begin_ps = 0, end_ps = 0;  // of its first and its last work here
-    std::uint64_t begin_ns = 0;              // when that first work was submitted
     HostClock clock;                         // settled; may be empty
     bool on_host_clock = false;              // and it says when each of the work began and ended
     std::uint64_t clock_error_ns = 0, clock_worst_ns = 0;  // of those moments: of half of them, and at most
-    std::uint64_t memory_peak = 0;                         // bytes that the process had in use at most
+    Stretches stretches;
+    std::uint64_t memory_peak = 0;  // bytes that the process had in use at most
     std::uint64_t memory_peak_ns = 0;
 
     // A card's time is its own. On a timeline of the host its work stands where its clock says, if that is
     // known; else its first work of the process begins when that was submitted, and all else is as far from
-    // it as on the card. Of a moment at or behind the first.
-    std::uint64_t ns(std::uint64_t ps) const {
-        return on_host_clock ? clock.host_of(ps)->at_ns() : begin_ns + (ps - begin_ps) / 1000;
-    }
-    // Of any moment of the card; nothing: nobody knows.
+    // it as on the card. It has the card's lengths and order either way.
+    const Stretch& stretch_of(const Work& one) const;
+    const Stretch& stretch_of(const StepRecord& step) const;
+    // Of any moment of the card, on the same timeline; nothing: nobody knows.
     std::optional<std::uint64_t> moment_ns(std::uint64_t ps) const;
-    // The same as ns() with what is less than a nanosecond, from `origin_ns` on.
-    double us(std::uint64_t ps, std::uint64_t origin_ns) const {
-        if (on_host_clock) return (static_cast<double>(ns(ps)) - static_cast<double>(origin_ns)) / 1e3;
-        return static_cast<double>(begin_ns - origin_ns) / 1e3 + static_cast<double>(ps - begin_ps) / 1e6;
-    }
     // Vector cores; 0: not known.
     std::uint32_t cores() const { return card == nullptr ? 0 : card->vector_cores; }
     // What such a copy gets at most, in GB/s of what it copies; nothing if that is not known.

@@ -192,10 +192,14 @@ class Writer {
             described.set_name(utf8(row.title));
             described.set_parent_uuid(parent);
             for (const StepRecord* const step : row.steps) {
-                auto& event = slice(process, track, step->head.text, "step",
-                                    own == nullptr ? step->begin_ns : own->ns(step->begin_ps),
-                                    own == nullptr ? step->end_ns : own->ns(step->end_ps), step->correlation,
-                                    step->external)
+                std::uint64_t begin_ns = step->begin_ns, end_ns = step->end_ns;
+                if (own != nullptr) {
+                    const Stretch& stretch = own->stretch_of(*step);
+                    begin_ns = stretch.ns(step->begin_ps);
+                    end_ns = stretch.ns(step->end_ps);
+                }
+                auto& event = slice(process, track, step->head.text, "step", begin_ns, end_ns,
+                                    step->correlation, step->external)
                                   .begin;
                 note(event, "round", step->round);
                 note(event, "number", step->number);
@@ -282,9 +286,9 @@ class Writer {
     }
     // Slices of no length would end before they begin.
     static std::pair<std::uint64_t, std::uint64_t> times(const Activity& activity, const Work& one) {
-        const DeviceModel& own = *activity.device(one.record->device);
-        const std::uint64_t begin = own.ns(one.record->begin_ps);
-        return {begin, std::max(own.ns(one.record->end_ps), begin + 1)};
+        const Stretch& stretch = activity.device(one.record->device)->stretch_of(one);
+        const std::uint64_t begin = stretch.ns(one.record->begin_ps);
+        return {begin, std::max(stretch.ns(one.record->end_ps), begin + 1)};
     }
     std::uint64_t device_track(const Activity& activity, std::uint32_t device) {
         const auto [found, is_new] = device_tracks_.try_emplace(device, last_track_ + 1);

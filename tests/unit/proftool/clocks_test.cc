@@ -4,7 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+#include <vector>
+
 #include "tests/unit/proftool/made_profile.h"
+#include "tests/unit/proftool/perfetto_reader.h"
 #include "tools/prof/show.h"
 
 namespace orrery::prof::test {
@@ -113,6 +120,146 @@ TEST(Machines, StandOnOneTimelineIfTheirCardsKeepStep) {
     EXPECT_THAT(report_text(model, 5), HasSubstr("    clock: by the host's to "));
     EXPECT_THAT(chrome_json(model), HasSubstr("\"pid\":100000100"));
     EXPECT_THAT(chrome_json(model), HasSubstr("machine 2: rank"));
+}
+
+struct Drawn {
+    double begin, end;  // us from the profile's begin
+};
+std::vector<Drawn> drawn_work(const Model& model) {
+    std::vector<Drawn> all;
+    for (const auto& event : nlohmann::json::parse(chrome_json(model)).at("traceEvents")) {
+        if (event.value("cat", "") == "work")
+            all.push_back({event.at("ts"), event.at("ts").get<double>() + event.at("dur").get<double>()});
+    }
+    return all;
+}
+double us_of(const Model& model, std::uint64_t ns) {
+    return static_cast<double>(ns - model.profile.begin_ns) / 1e3;
+}
+
+TEST(Timelines, HaveWorkAsLongAsOnTheCard) {
+    const Model model = made_model(made_part(1, 0, 1'000, 0).bytes());
+    ASSERT_TRUE(model.processes[0].devices[0].on_host_clock);
+    const std::vector<Drawn> drawn = drawn_work(model);
+    ASSERT_EQ(drawn.size(), 8u);
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+        EXPECT_NEAR(drawn[i].end - drawn[i].begin, 400, 1e-6);
+        const std::uint64_t submitted = model.processes[0].work[i].record->submitted_ns;
+        EXPECT_GE(drawn[i].begin, us_of(model, submitted));
+        EXPECT_LE(drawn[i].end, us_of(model, submitted + kMs)) << "when it was told";
+    }
+}
+
+// Submitted one behind the other, by one call or by several, and told when the last has ended.
+TEST(Timelines, HaveGapsAsOnTheCard) {
+    for (const std::uint64_t apart_ns : {0u, 10'000u}) {
+        MadePart part;
+        part.head.begin_ns = kMs;
+        const std::uint32_t stream = part.text("main"), name = part.text("saxpy");
+        for (std::uint64_t i = 0; i < 10; ++i) {
+            WorkRecord work =
+                part.work_of(Operation::kKernel, name, stream, 102 * i * kUs, (102 * i + 100) * kUs, i);
+            work.submitted_ns = kMs + i * apart_ns;
+            part.add(work);
+        }
+        part.add(clock_at(kMs, 1'018 * kUs, 21 * kMs));
+        const Model model = made_model(part.bytes());
+        ASSERT_TRUE(model.processes[0].devices[0].on_host_clock);
+        const std::vector<Drawn> drawn = drawn_work(model);
+        ASSERT_EQ(drawn.size(), 10u);
+        for (std::size_t i = 0; i < drawn.size(); ++i) {
+            EXPECT_NEAR(drawn[i].end - drawn[i].begin, 100, 1e-6);
+            if (i > 0) EXPECT_NEAR(drawn[i].begin - drawn[i - 1].end, 2, 1e-6);
+        }
+        // And in Perfetto none is drawn within another.
+        const PerfettoTrace trace = read_perfetto(perfetto_trace(model));
+        std::uint64_t ended = 0;
+        std::size_t seen = 0;
+        for (const auto& slice : trace.slices) {
+            if (slice.category != "work") continue;
+            ++seen;
+            EXPECT_GE(slice.begin, ended);
+            EXPECT_EQ(slice.end - slice.begin, 100'000u);
+            ended = slice.end;
+        }
+        EXPECT_EQ(seen, 10u);
+    }
+}
+
+// Streams of cards that a host computes at any pace and looks at now and then: `host_ns` of what happened is
+// known here, and to the profile only in part.
+TEST(Timelines, KeepTheOrderOfTheCard) {
+    std::mt19937 random(7);
+    const auto up_to = [&](std::uint64_t most) { return random() % (most + 1); };
+    for (int turn = 0; turn < 300; ++turn) {
+        MadePart part;
+        part.head.begin_ns = kMs;
+        const std::uint32_t name = part.text("work");
+        const std::uint32_t streams[] = {part.text("a"), part.text("b"), part.text("c")};
+        const double pace = std::vector{0.2, 1.0, 30.0}[up_to(2)];  // of the host's time by the card's
+        // The card's time, piece by piece: idle for a time of the host's, or at work for one of its own.
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces = {{1'000, 2 * kMs}};
+        const auto host_ns = [&](std::uint64_t ps) {
+            const auto behind = std::ranges::upper_bound(pieces, std::pair(ps, ~std::uint64_t{0}));
+            const auto [from_ps, from_ns] = *std::prev(behind);
+            return from_ns + static_cast<std::uint64_t>(static_cast<double>(ps - from_ps) / 1e3 * pace);
+        };
+        std::uint64_t ends[3] = {1'000, 1'000, 1'000};
+        std::vector<WorkRecord> works;
+        for (std::uint64_t i = 0; i < 40; ++i) {
+            const std::uint64_t stream = up_to(2);
+            if (up_to(5) == 0) {  // all is done, and the host does something else
+                const std::uint64_t all = *std::ranges::max_element(ends);
+                pieces.emplace_back(all + 1, host_ns(all) + up_to(5 * kMs));
+                std::ranges::fill(ends, all + 1);
+            }
+            const std::uint64_t begin = std::max(ends[stream], pieces.back().first) + up_to(3) * 1'234'567;
+            const bool waits = up_to(6) == 0;
+            WorkRecord work = part.work_of(waits ? Operation::kWait : Operation::kKernel, name,
+                                           streams[stream], begin, begin + up_to(300) * 777'777, i);
+            ends[stream] = work.end_ps;
+            works.push_back(work);
+        }
+        part.add(clock_at(kMs, 0, kMs));
+        for (WorkRecord& work : works) {
+            work.submitted_ns = host_ns(work.begin_ps) - up_to(kMs);
+            part.add(work);
+            if (up_to(3) == 0)
+                part.add(clock_at(work.submitted_ns, work.end_ps, host_ns(work.end_ps) + up_to(kMs)));
+        }
+        const std::uint64_t last = *std::ranges::max_element(ends);
+        part.add(clock_at(host_ns(last), last, host_ns(last) + kMs));
+        const Model model = made_model(part.bytes());
+        const Activity& activity = model.processes[0];
+        const DeviceModel& device = activity.devices[0];
+        ASSERT_TRUE(device.on_host_clock);
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> placed;
+        for (const Work& one : activity.work) {
+            const Stretch& stretch = device.stretch_of(one);
+            placed.emplace_back(stretch.ns(one.record->begin_ps), stretch.ns(one.record->end_ps));
+            const auto [begin, end] = placed.back();
+            EXPECT_LE(end - begin, one.ps() / 1000 + 1);
+            EXPECT_GE(end - begin, one.ps() / 1000);
+            if (one.operation() == Operation::kWait) continue;
+            EXPECT_GE(begin, one.record->submitted_ns);
+            const std::uint64_t truth = host_ns(one.record->begin_ps);
+            EXPECT_LE(begin > truth ? begin - truth : truth - begin, device.stretches.worst_ns + 1);
+        }
+        for (std::size_t i = 0; i < placed.size(); ++i) {
+            for (std::size_t j = 0; j < placed.size(); ++j) {
+                if (activity.work[i].record->end_ps <= activity.work[j].record->begin_ps)
+                    EXPECT_LE(placed[i].second, placed[j].first) << "turn " << turn;
+            }
+        }
+        // What is counted stands on the same timeline.
+        std::uint64_t before = 0;
+        for (std::uint64_t ps = 0; ps <= last; ps += last / 500) {
+            const auto ns = device.moment_ns(ps);
+            ASSERT_TRUE(ns);
+            EXPECT_GE(*ns, before) << "turn " << turn;
+            before = *ns;
+        }
+    }
 }
 
 TEST(Machines, OfFreeCardsKeepTheirOwnClocks) {

@@ -215,8 +215,8 @@ TEST_F(Perfetto, HasStagesOfEachCard) {
         }
         if (stage.stage == "kernel") {
             ++kernels;
-            EXPECT_EQ(stage.begin, device.ns(9'000'500));
-            EXPECT_EQ(stage.begin + stage.length, device.ns(12'345'678));
+            EXPECT_EQ(stage.begin, *device.moment_ns(9'000'500));
+            EXPECT_EQ(stage.begin + stage.length, *device.moment_ns(12'345'678));
             EXPECT_EQ(stage.extra.at("begin_ps"), "9000500");
             EXPECT_EQ(stage.extra.at("end_ps"), "12345678");
             EXPECT_EQ(stage.extra.at("groups"), "64");
