@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -25,6 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Record : public ::testing::Test {
   protected:
@@ -229,6 +231,42 @@ TEST_F(Record, EndsBySignalsWhenTheCommandHasEnded) {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+class SkuCompare : public Record {
+  protected:
+    void write(const char* file) {
+        fs::create_directories((folder_ / file).parent_path());
+        std::ofstream(folder_ / file) << "kept\n";
+    }
+};
+
+TEST_F(SkuCompare, LeavesWhatIsKeptIfItCannotRun) {
+    write("K/orrery-1/compute.prof");
+    EXPECT_EQ(run("sku-compare --keep K orrery-1 orery-edge"), 1) << output_;
+    EXPECT_TRUE(fs::exists(folder_ / "K/orrery-1/compute.prof"));
+}
+
+// Before a VM is started: there is none with such a card.
+TEST_F(SkuCompare, WantsRoomForWhatItWillWrite) {
+    for (const char* option : {"--csv", "--html"}) {
+        EXPECT_EQ(run(fmt::format("sku-compare {} nowhere/x orrery-1 orery-edge", option)), 1);
+        EXPECT_THAT(output_, StartsWith("orrery-prof: nowhere/x: No such file"));
+    }
+    write("old");
+    EXPECT_EQ(run("sku-compare --csv old orrery-1 orery-edge"), 1);
+    EXPECT_EQ(fs::file_size(folder_ / "old"), 5u) << "it stays until there is another";
+}
+
+TEST_F(SkuCompare, WritesIntoNoOtherFolder) {
+    write("compute.prof");
+    write("K/compute.prof");
+    for (const char* sku : {"..", ".", "folder/", "folder/.."}) {
+        EXPECT_EQ(run(fmt::format("sku-compare --keep K {} orrery-1", sku)), 2) << sku;
+        EXPECT_THAT(output_, HasSubstr(fmt::format("{} is no SKU", sku)));
+    }
+    EXPECT_TRUE(fs::exists(folder_ / "compute.prof"));
+    EXPECT_TRUE(fs::exists(folder_ / "K/compute.prof"));
 }
 
 TEST_F(Record, WantsAProperCommandLine) {

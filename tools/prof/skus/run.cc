@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 
 #include "tools/prof/show.h"
@@ -75,6 +78,8 @@ class Folder {
     Folder& operator=(const Folder&) = delete;
     Folder& operator=(Folder&&) = delete;
     const fs::path& path() const { return path_; }
+    bool kept() const { return kept_; }
+    void keep() { kept_ = true; }
 
   private:
     Folder(fs::path path, bool kept) : path_(std::move(path)), kept_(kept) {}
@@ -82,8 +87,10 @@ class Folder {
     bool kept_;
 };
 
+// Its profiles are in a folder of that name; "": there is no such folder beside others.
 std::string name_of(const std::string& sku) {
-    return fs::path(sku).stem().string();
+    const std::string name = fs::path(sku).stem().string();
+    return name == "." || name == ".." ? "" : name;
 }
 
 // What the guest's shell does: each class is recorded, and says how it ended, whatever the others do.
@@ -127,6 +134,18 @@ std::string first_line(const std::string& file) {
     return all.substr(0, all.find('\n'));
 }
 
+// What a program said last; how its profile went is said elsewhere.
+std::string last_words(const std::string& file) {
+    const auto bytes = text::read_file(file);
+    std::istringstream all(bytes ? std::string(bytes->begin(), bytes->end()) : std::string());
+    std::string last;
+    for (std::string line; std::getline(all, line);) {
+        if (line.find_first_not_of(" \t\r") != std::string::npos && !line.starts_with("orrery-prof: "))
+            last = line;
+    }
+    return last;
+}
+
 Measured read_class(const WorkClass& one, const fs::path& share, std::string& card) {
     const std::string base = (share / one.name).string();
     Measured measured;
@@ -134,7 +153,7 @@ Measured read_class(const WorkClass& one, const fs::path& share, std::string& ca
     if (status != "0") {
         measured.problem = status.empty() ? "it did not run"
                                           : fmt::format("{} ended with {}: {}", one.command, status,
-                                                        first_line(base + ".log"));
+                                                        last_words(base + ".log"));
         return measured;
     }
     const auto model = read_model(base + ".prof");
@@ -148,20 +167,23 @@ Measured read_class(const WorkClass& one, const fs::path& share, std::string& ca
     return measured_of(*model, one.range);
 }
 
-Result<Comparison> compare(const Options& options) {
-    auto folder = Folder::create(options.keep);
-    if (!folder) return std::unexpected(folder.error());
+// It is there then, with what it had before.
+Result<void> can_be_written(const std::string& file) {
+    std::FILE* const out = std::fopen(file.c_str(), "ab");
+    if (out == nullptr) return fail("{}: {}", file, std::strerror(errno));
+    (void)std::fclose(out);
+    return {};
+}
+
+// `ran`: a VM was started, so that there may be more to see in the folder.
+Result<Comparison> compare(const Options& options, const Folder& folder, bool& ran) {
     Comparison all;
     all.quick = options.quick;
-    const auto share_of = [&](const std::string& sku) { return folder->path() / name_of(sku); };
+    const auto share_of = [&](const std::string& sku) { return folder.path() / name_of(sku); };
     for (const std::string& sku : options.skus) {
         const fs::path share = share_of(sku);
         std::error_code error;
         fs::create_directories(share, error);
-        for (const WorkClass& one : work_classes()) {  // of a run before, in a folder that is kept
-            for (const char* ending : {".prof", ".log", ".status"})
-                if (!error) fs::remove(share / (std::string(one.name) + ending), error);
-        }
         if (error) return fail("{} cannot be made: {}", share.string(), error.message());
         if (auto good = run_vm(sku, share, options.quick, Start::kLook); !good)
             return std::unexpected(good.error());
@@ -172,6 +194,13 @@ Result<Comparison> compare(const Options& options) {
         run.name = name_of(sku);
         fmt::print(stderr, "orrery-prof: {} of {}: {}\n", all.skus.size() + 1, options.skus.size(),
                    text::shown(sku));
+        std::error_code error;
+        for (const WorkClass& one : work_classes()) {  // of a run before, in a folder that is kept
+            for (const char* ending : {".prof", ".log", ".status"})
+                if (!error) fs::remove(share / (std::string(one.name) + ending), error);
+        }
+        if (error) return fail("what {} has of a run before stays: {}", share.string(), error.message());
+        ran = true;
         if (auto good = run_vm(sku, share, options.quick, Start::kRun); !good)
             return std::unexpected(good.error());
         for (const WorkClass& one : work_classes())
@@ -207,13 +236,29 @@ int run_sku_compare(const std::vector<std::string>& words) {
     if (options.skus.empty()) options.skus = {"orrery-0", "orrery-1", "orrery-edge"};
     if (options.skus.size() < 2) return mistake("sku-compare wants two SKUs or more");
     for (std::size_t i = 0; i < options.skus.size(); ++i) {
+        if (name_of(options.skus[i]).empty()) return mistake(fmt::format("{} is no SKU", options.skus[i]));
         for (std::size_t j = 0; j < i; ++j) {
             if (name_of(options.skus[i]) == name_of(options.skus[j]))
                 return mistake(fmt::format("two SKUs are called {}", name_of(options.skus[i])));
         }
     }
-    const auto all = compare(options);
-    if (!all) return problem(all.error().text);
+    for (const std::string& file : {options.csv, options.html}) {
+        if (file.empty()) continue;  // before the VMs, which take minutes
+        if (auto good = can_be_written(file); !good) return problem(good.error().text);
+    }
+    auto folder = Folder::create(options.keep);
+    if (!folder) return problem(folder.error().text);
+    bool ran = false;
+    const auto failed = [&] {
+        if (!ran || folder->kept()) return 1;
+        folder->keep();
+        return problem(fmt::format("profiles and logs are in {}", folder->path().string()));
+    };
+    const auto all = compare(options, *folder, ran);
+    if (!all) {
+        (void)problem(all.error().text);
+        return failed();
+    }
     fmt::print("{}", comparison_text(*all));
     bool good = std::fflush(stdout) == 0;
     for (const SkuRun& run : all->skus) {
@@ -231,7 +276,7 @@ int run_sku_compare(const std::vector<std::string>& words) {
     };
     write(options.csv, comparison_csv(*all));
     write(options.html, comparison_page(*all));
-    return good ? 0 : 1;
+    return good ? 0 : failed();
 }
 
 }  // namespace orrery::prof
