@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/record.h"
 #include "tools/prof/tables.h"
 
 namespace orrery::prof::test {
@@ -163,6 +164,52 @@ TEST_F(Export, IsAsItsPageSays) {
         said[name] = line.substr(columns + 3, line.size() - columns - 5);
     }
     EXPECT_EQ(said, names.all);
+}
+
+class Merge : public Export {
+  protected:
+    std::string file(const char* name, const std::string& parts) {
+        const std::string path = (folder_ / name).string();
+        std::ofstream(path, std::ios::binary) << made_profile(parts);
+        return path;
+    }
+    static std::string part(std::uint64_t machine, std::uint64_t pid = 100, std::uint64_t begin_ns = 1'000) {
+        MadePart made(pid, "rank");
+        made.head.machine = machine;
+        made.head.begin_ns = begin_ns;
+        made.call(made.text("orrInit"), 2'000, 3'000);
+        return made.bytes();
+    }
+    std::string all() const { return (folder_ / "all.prof").string(); }
+};
+
+TEST_F(Merge, HasThePartsOfAllFiles) {
+    // The same process of another boot, another of its boot, the program that it executed; and of boots that
+    // are not known two that look alike.
+    const std::string one = file("one", part(5)),
+                      other = file("other", part(6) + part(5, 101) + part(5, 100, 5'000)),
+                      old = file("old", part(0) + part(0));
+    ASSERT_TRUE(merge({one, other, old}, all()));
+    const auto merged = read_profile(all());
+    ASSERT_TRUE(merged);
+    EXPECT_EQ(merged->processes.size(), 6u);
+}
+
+TEST_F(Merge, TakesNoPartTwice) {
+    const std::string one = file("one", part(5)), other = file("other", part(6));
+    ASSERT_TRUE(merge({one, other}, all()));
+    const auto again = merge({one, other, all()}, (folder_ / "more").string());
+    ASSERT_FALSE(again);
+    EXPECT_THAT(again.error().text, HasSubstr(all() + " has process 100 (rank) that " + one));
+    EXPECT_FALSE(fs::exists(folder_ / "more"));
+    EXPECT_FALSE(merge({one, one}, all()));
+}
+
+TEST_F(Merge, NamesTheFileThatIsDamaged) {
+    const std::string one = file("one", part(5)), bad = file("bad", part(6).substr(0, 300));
+    const auto merged = merge({one, bad}, all());
+    ASSERT_FALSE(merged);
+    EXPECT_THAT(merged.error().text, testing::StartsWith(bad + ": it is cut at byte "));
 }
 
 }  // namespace
