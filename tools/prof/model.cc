@@ -65,6 +65,7 @@ class Maker {
         find_moments();
         made_.spans = spans_of(*made_.process, made_.end_ns);
         place_work();
+        find_parts();
         find_calls();
         find_counters();
         find_causes();
@@ -131,6 +132,15 @@ class Maker {
                 *free = one.record->end_ps;
             }
             stream.lanes = static_cast<std::uint32_t>(lanes.size());
+        }
+    }
+    void find_parts() {
+        std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> open;  // by stream and packet
+        for (std::uint32_t i = 0; i < made_.work.size(); ++i) {
+            const std::pair run(made_.work[i].stream, made_.work[i].record->index);
+            if (const auto before = open.extract(run); !before.empty())
+                made_.work[before.mapped()].goes_on = true;
+            if (made_.work[i].outcome() == Outcome::kPreempted) open.emplace(run, i);
         }
     }
     void find_calls() {

@@ -50,6 +50,7 @@ struct Work {
     std::uint32_t call = kNone;                    // of Process::calls, that submitted it
     // Of a wait: the work (of Activity::work) that its signal came behind; kNone: none that is here.
     std::uint32_t cause = kNone;
+    bool goes_on = false;  // it was preempted, and the next part of the same run is here as well
 
     Operation operation() const { return static_cast<Operation>(record->operation); }
     Outcome outcome() const { return static_cast<Outcome>(record->outcome); }

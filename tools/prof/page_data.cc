@@ -204,9 +204,11 @@ class Writer {
     // How much of it there was, and how much at once.
     static Json engine(const Activity& activity, const DeviceModel& device, Kind first, Kind last) {
         std::vector<std::pair<std::uint64_t, int>> changes;
+        std::size_t runs = 0;  // their parts may be several
         for (const std::uint32_t i : device.work) {
             const Kind kind = kind_of(activity.work[i]);
             if (kind < first || kind > last) continue;
+            runs += activity.work[i].goes_on ? 0 : 1;
             changes.emplace_back(activity.work[i].record->begin_ps, 1);
             changes.emplace_back(activity.work[i].record->end_ps, -1);
         }
@@ -214,7 +216,7 @@ class Writer {
         int now = 0, most = 0;
         for (const auto& [ps, change] : changes)
             most = std::max(most, now += change);
-        return {{"count", changes.size() / 2}, {"most", most}};
+        return {{"count", runs}, {"most", most}};
     }
 
     // Each slice in the first row where nothing is in its way: a call within a range is one row below it.

@@ -10,11 +10,12 @@ namespace orrery::prof {
 void RangeSums::add(const Work& one) {
     const bool kernel = one.operation() == Operation::kKernel;
     if (!kernel && one.operation() != Operation::kCopy && one.operation() != Operation::kFill) return;
-    ++work;
-    ++(kernel ? kernels : copies);
+    const std::uint64_t one_run = one.goes_on ? 0 : 1;
+    work += one_run;
+    (kernel ? kernels : copies) += one_run;
     (kernel ? kernel_ps : copy_ps) += one.ps();
     if (one.counters == nullptr) return;
-    ++counted;
+    counted += one_run;
     for (std::size_t i = 0; i < counters.size(); ++i)
         counters[i] += one.counters->*kCounterFields[i].value;
 }

@@ -14,7 +14,7 @@ namespace orrery::prof {
 // Kernels, copies and fills of a range, with what they counted. Nothing is estimated: what was not counted is
 // in the numbers of work and not in those of counters.
 struct RangeSums {
-    std::uint64_t work = 0, kernels = 0, copies = 0;  // parts of kernels that were preempted count each
+    std::uint64_t work = 0, kernels = 0, copies = 0;  // the parts of a kernel that was preempted are one
     std::uint64_t counted = 0;
     std::uint64_t kernel_ps = 0, copy_ps = 0;  // model time, summed
     std::array<std::uint64_t, kCounterFields.size()> counters{};

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/ranges.h"
 
 namespace orrery::prof::test {
 namespace {
@@ -215,6 +216,7 @@ TEST(Report, HasWhatLinksCarried) {
 
 TEST(Stat, CountsARunInPartsOnce) {
     MadePart part;
+    part.range(Type::kRangeBegin, part.text("step"), 2'000);
     const auto kernel = part.text("saxpy"), stream = part.text("stream 'x' on device 0");
     for (std::uint64_t i = 0; i < 7; ++i) {
         // Four parts and the last one of a run; two of one whose last part is lost.
@@ -224,7 +226,15 @@ TEST(Stat, CountsARunInPartsOnce) {
         work.index = i < 5 ? 7 : 8;
         part.add(work);
     }
-    EXPECT_THAT(stat_text(made_model(part.bytes())), HasSubstr("saxpy                     2  35.000 us"));
+    part.range(Type::kRangeEnd, 0, 3'000);
+    const Model model = made_model(part.bytes());
+    EXPECT_THAT(stat_text(model), HasSubstr("saxpy                     2  35.000 us"));
+    const std::vector<NamedRange> ranges = named_ranges(model.processes[0]);
+    ASSERT_EQ(ranges.size(), 1u);
+    EXPECT_EQ(ranges[0].sums.work, 2u);
+    EXPECT_EQ(ranges[0].sums.kernels, 2u);
+    EXPECT_EQ(ranges[0].sums.kernel_ps, 35'000'000u) << "of all parts";
+    EXPECT_THAT(html_page(model, "any"), HasSubstr("\"vector\":{\"count\":2,\"most\":1}"));
 }
 
 // Values, units, and metrics beside the counter that is first in their formula and went up.
