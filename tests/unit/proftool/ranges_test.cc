@@ -130,6 +130,29 @@ TEST_F(Ranges, OneIsMeasuredAsIfNothingElseHadBeenThere) {
     EXPECT_EQ(measured_of(model, "none").ps, 0u);
 }
 
+// A SKU has all figures; whoever knows none writes 0.
+TEST(Energy, OfASkuWithoutFiguresIsNotKnown) {
+    for (const std::uint64_t figure : {0u, 5u}) {
+        MadePart part;
+        part.orrery_1(0);
+        for (const char* key :
+             {"instruction_fj", "f16_fj", "f32_fj", "f64_fj", "vram_fj", "host_fj", "link_fj", "static_mw"})
+            part.sku(0, std::string("energy.") + key, figure);
+        const std::uint32_t stream = part.text("main"), saxpy = part.text("saxpy");
+        part.range(Type::kRangeBegin, saxpy, 2'000);
+        part.range(Type::kRangeEnd, 0, 3'000);
+        WorkCountersRecord counters{};
+        counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
+        counters.stream = stream;
+        counters.instructions = 10;
+        part.add(counters);
+        part.add(part.work_of(Operation::kKernel, saxpy, stream, 0, 50'000'000));
+        const Measured measured = measured_of(made_model(part.bytes()), "saxpy");
+        EXPECT_EQ(measured.ps, 50'000'000u);
+        EXPECT_EQ(measured.energy.has_value(), figure != 0);
+    }
+}
+
 Comparison made_comparison() {
     Comparison all;
     all.skus.push_back({.name = "first", .card = "First", .measured = {}});
@@ -159,8 +182,20 @@ TEST(SkuComparison, TellsThroughputAndCardsForOne) {
     EXPECT_THAT(text, AllOf(HasSubstr("VRAM bandwidth 50 %"), Not(HasSubstr("&\n"))));
     const std::string csv = comparison_csv(all);
     EXPECT_THAT(csv, HasSubstr("\r\nmemory,first,First,100000000,1,1,VRAM bandwidth,0.5,"));
-    EXPECT_THAT(csv, HasSubstr("\r\ncompute,\"<b>\"\"x\"\"&\n\",<script>alert(1)</script>,0,0,,"));
+    EXPECT_THAT(csv, HasSubstr("\r\ncompute,\"<b>\"\"x\"\"&\n\",<script>alert(1)</script>,0,,,"));
     EXPECT_THAT(csv, HasSubstr(",\"a, b\","));
+}
+
+TEST(SkuComparison, OfNoEnergyHasNoShares) {
+    Comparison all = made_comparison();
+    for (SkuRun& run : all.skus) {
+        for (Measured& one : run.measured)
+            one.energy = Energy{};
+    }
+    EXPECT_THAT(comparison_text(all), Not(HasSubstr("nan")));
+    EXPECT_THAT(comparison_text(all), testing::ContainsRegex("memory +0 uJ +0 uJ\n"));
+    EXPECT_THAT(comparison_page(all), Not(HasSubstr("0 uJ: static")));
+    EXPECT_THAT(comparison_csv(all), Not(HasSubstr("nan")));
 }
 
 TEST(SkuComparison, ThePageTakesNamesAsTextAndNothingFromElsewhere) {

@@ -44,10 +44,11 @@ constexpr std::array<WorkClass, 7> kClasses = {{
 
 std::optional<Energy> energy_of(const DeviceModel& device, const Measured& measured) {
     if (measured.sums.counted != measured.sums.work) return {};
-    bool known = true;
+    bool known = true, any = false;
     const auto figure = [&](std::string_view key) {
         const auto found = device.sku.find(key);
         known = known && found != device.sku.end();
+        any = any || (found != device.sku.end() && found->second != 0);
         return found == device.sku.end() ? 0.0 : static_cast<double>(found->second);
     };
     const auto joules = [&](std::string_view key, std::initializer_list<std::uint64_t> counts) {
@@ -67,7 +68,8 @@ std::optional<Energy> energy_of(const DeviceModel& device, const Measured& measu
     energy.vram_j = joules("energy.vram_fj", {sums[&C::vram_read], sums[&C::vram_written]});
     energy.host_j = joules("energy.host_fj", {sums[&C::host_read], sums[&C::host_written]});
     energy.link_j = joules("energy.link_fj", {sums[&C::link_read], sums[&C::link_written]});
-    return known ? std::optional(energy) : std::nullopt;
+    // Who knows no figures writes 0.
+    return known && any ? std::optional(energy) : std::nullopt;
 }
 
 // The range with the most work of this name: its number in Activity::spans.

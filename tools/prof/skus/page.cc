@@ -189,7 +189,7 @@ std::string comparison_page(const Comparison& all) {
                   [&](std::size_t sku, std::size_t i) { return limit_text(all.skus[sku].measured[i]); });
     html +=
         "<h2>Energy</h2>\n<p class=\"quiet\">The model's estimate: what cards counted times the figures of "
-        "their SKU, and its static power for that time. No product was measured.</p>\n";
+        "their SKU, and its static power for that time; a logarithmic scale. No product was measured.</p>\n";
     const auto energy = [&](std::size_t sku, std::size_t i) -> const std::optional<Energy>& {
         return all.skus[sku].measured[i].energy;
     };
@@ -206,10 +206,10 @@ std::string comparison_page(const Comparison& all) {
                                            {"VRAM", one->vram_j},
                                            {"PCIe", one->host_j},
                                            {"links", one->link_j}}) {
-            if (joules >= one->all_j() / 1000)
+            if (joules > 0 && joules >= one->all_j() / 1000)
                 parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, joules_text(joules));
         }
-        return fmt::format("{}: {}", joules_text(one->all_j()), parts);
+        return joules_text(one->all_j()) + (parts.empty() ? "" : ": " + parts);
     });
     html += fmt::format(
         "<h2>Cards of each for one of {}</h2>\n<p class=\"quiet\">Of work that is all of this class "

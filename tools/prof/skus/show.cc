@@ -95,8 +95,9 @@ std::string comparison_text(const Comparison& all) {
     text += table(all, "class", Align::kRight, 0, [&](std::size_t sku, std::size_t i) {
         const auto& energy = all.skus[sku].measured[i].energy;
         if (!energy) return std::string("not known");
-        return fmt::format("{}  {:.0f} %", joules_text(energy->all_j()),
-                           100 * energy->static_j / energy->all_j());
+        const double all_j = energy->all_j();
+        return joules_text(all_j) +
+               (all_j > 0 ? fmt::format("  {:.0f} %", 100 * energy->static_j / all_j) : std::string());
     });
     text += fmt::format(
         "\nCards of each for one of {}, for work that is all of that class and spreads over cards:\n\n",
@@ -122,7 +123,8 @@ std::string comparison_csv(const Comparison& all) {
             const Measured& one = run.measured[i];
             const double times = all.throughput(sku, i);
             csv += fmt::format("{},{},{},{},{},{},{},{},{}", work_classes()[i].name,
-                               csv_cell(valid_utf8(run.name)), csv_cell(valid_utf8(run.card)), one.ps, times,
+                               csv_cell(valid_utf8(run.name)), csv_cell(valid_utf8(run.card)), one.ps,
+                               times > 0 ? fmt::format("{}", times) : "",
                                times > 0 ? fmt::format("{}", 1 / times) : "", csv_cell(valid_utf8(one.limit)),
                                one.limit_share, csv_cell(rate_text(i, one)));
             if (one.energy) {
