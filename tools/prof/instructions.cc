@@ -25,8 +25,7 @@ std::string instructions_text(const Model& model) {
         std::ranges::sort(all, [](const PcSampleRecord* a, const PcSampleRecord* b) {
             return std::tie(a->device, a->core, a->time_ps, a) < std::tie(b->device, b->core, b->time_ps, b);
         });
-        text +=
-            fmt::format("{}process {}: {}\n", text.empty() ? "" : "\n", process.pid, plain(process.command));
+        text += (text.empty() ? "" : "\n") + process_title(model, activity);
         text::Table table({{"device"},
                            {"core"},
                            {"at, ps", Align::kRight},
@@ -46,7 +45,13 @@ std::string instructions_text(const Model& model) {
         }
         text += table.text("  ") + missing_text(process);
     }
-    return text.empty() ? "no instructions were recorded: record --trace-core DEVICE:CORE\n" : text;
+    if (!text.empty()) return text;
+    text = "no instructions were recorded: record --trace-core DEVICE:CORE, of a core that does something\n";
+    for (const Activity& activity : model.processes) {
+        if (const std::string missing = missing_text(*activity.process); !missing.empty())
+            text += process_title(model, activity) + missing;
+    }
+    return text;
 }
 
 }  // namespace orrery::prof

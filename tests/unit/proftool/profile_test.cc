@@ -197,6 +197,7 @@ TEST(Profile, OfAnyBytesIsReadOrRefused) {
         if (turn % 8 != 0) continue;  // what takes long
         EXPECT_FALSE(report_text(model, 10).empty());
         EXPECT_FALSE(report_json(model, 10).empty());
+        EXPECT_FALSE(instructions_text(model).empty());
         EXPECT_FALSE(explain_text(model).empty());
         EXPECT_FALSE(explain_json(model).empty());
         EXPECT_FALSE(compare_text({&model, 1}, {&model, 1}, 10).empty());

@@ -331,6 +331,30 @@ TEST(Instructions, AreListedInTheOrderOfTime) {
     EXPECT_THAT(instructions_text(made_model(MadePart().bytes())), HasSubstr("--trace-core"));
 }
 
+TEST(Instructions, SayWhoseTheyAreAndWhatIsMissing) {
+    std::string parts, lost;
+    for (const std::uint64_t machine : {1u, 2u}) {
+        MadePart part, other;
+        part.head.machine = other.head.machine = machine;
+        PcSampleRecord one{};
+        one.head = {static_cast<std::uint16_t>(Type::kInstruction), sizeof one, part.text("gemm")};
+        part.add(one);
+        parts += part.bytes();
+        SamplesLostRecord none{};
+        none.head = {static_cast<std::uint16_t>(Type::kSamplesLost), sizeof none, 0};
+        none.device = 3;
+        none.type = static_cast<std::uint32_t>(Type::kPcSample);
+        none.count = 1'000;
+        other.add(none);
+        lost += other.bytes();
+    }
+    const std::string text = instructions_text(made_model(parts));
+    EXPECT_THAT(text, HasSubstr("process 100 of machine 1: program\n"));
+    EXPECT_THAT(text, HasSubstr("\nprocess 100 of machine 2: program\n"));
+    EXPECT_THAT(instructions_text(made_model(lost)),
+                HasSubstr("process 100 of machine 2: program\n  1 000 samples of device 3 were lost\n"));
+}
+
 // Which files go into a page says the profile, which may be anybody's.
 TEST(Page, TakesSourcesOnly) {
     MadePart part;
