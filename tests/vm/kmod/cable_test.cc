@@ -1,11 +1,19 @@
 // Semaphores to which queues behind a link are attached, while its cable is out. For a VM of two cards under
 // cable.sh, which has a hand at the cable.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "tests/system/runtime/hand.h"
@@ -76,6 +84,78 @@ class Cable : public ::testing::Test {
     std::uint32_t losses_ = 0;
     bool out_ = false;
 };
+
+// links/0/state of a card, for who waits until it changes.
+class PolledState {
+  public:
+    explicit PolledState(unsigned card)
+        : file_(::open(("/sys/class/accel/accel" + std::to_string(card) + "/device/links/0/state").c_str(),
+                       O_RDONLY | O_CLOEXEC)) {
+        EXPECT_GE(file_.get(), 0);
+        EXPECT_EQ(read(), "up\n");
+    }
+    // What it says, each change by a wake-up.
+    void expect_to_become(const std::string& state) const {
+        std::string said;
+        do {
+            pollfd woken{file_.get(), POLLPRI, 0};
+            ASSERT_EQ(::poll(&woken, 1, 60'000), 1) << "nobody is woken; it says " << said;
+            said = read();
+        } while (said != state);
+    }
+
+  private:
+    std::string read() const {
+        std::array<char, 32> text{};
+        const ssize_t bytes = ::pread(file_.get(), text.data(), text.size(), 0);
+        return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+    }
+    File file_;
+};
+
+// What udev hears.
+class KernelEvents {
+  public:
+    KernelEvents() : socket_(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT)) {
+        sockaddr_nl all{};
+        all.nl_family = AF_NETLINK;
+        all.nl_groups = 1;
+        EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&all), sizeof all), 0);
+    }
+    // One from each of so many cards, that its first link is in this state.
+    void expect(std::size_t cards, const std::string& state) const {
+        std::map<std::string, bool> told;
+        while (told.size() < cards) {
+            pollfd heard{socket_.get(), POLLIN, 0};
+            ASSERT_EQ(::poll(&heard, 1, 60'000), 1) << "told by " << told.size() << " cards only";
+            std::array<char, 8192> text{};
+            const ssize_t bytes = ::recv(socket_.get(), text.data(), text.size(), 0);
+            ASSERT_GT(bytes, 0);
+            const std::string_view event(text.data(), static_cast<std::size_t>(bytes));
+            const auto has = [&](std::string_view word) {
+                return event.find(std::string("\0", 1).append(word).append(1, '\0')) != event.npos;
+            };
+            if (has("ORRERY_LINK=0") && has("ORRERY_LINK_STATE=" + state) && has("ACTION=change"))
+                told[text.data()] = true;
+        }
+    }
+
+  private:
+    File socket_;
+};
+
+TEST_F(Cable, IsToldToWhoPollsAndToUdev) {
+    const PolledState here(0), there(1);
+    const KernelEvents events;
+    ASSERT_NO_FATAL_FAILURE(pull());
+    for (const PolledState* card : {&here, &there})
+        ASSERT_NO_FATAL_FAILURE(card->expect_to_become("down\n"));
+    ASSERT_NO_FATAL_FAILURE(events.expect(2, "down"));
+    ASSERT_NO_FATAL_FAILURE(put_in());
+    for (const PolledState* card : {&here, &there})
+        ASSERT_NO_FATAL_FAILURE(card->expect_to_become("up\n"));
+    ASSERT_NO_FATAL_FAILURE(events.expect(2, "up"));
+}
 
 // Nobody could signal: it is taken, and closed at once. When the cable is in again all begins anew.
 TEST_F(Cable, AttachingBehindALinkThatIsDown) {
