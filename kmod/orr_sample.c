@@ -2,10 +2,9 @@
 /*
  * Samples of a card's counters at a period of its model time, by its trace sink.
  *
- * The card takes one kind at a time, so one file has them. They come by the ring that records of work come by.
- *
- * They are of the whole card, at moments that the reader chooses: what a neighbour does shows in them, and when.
- * Perf gives a machine's counters to nobody else than here.
+ * The card takes one kind at a time, so one file has them. They come by the ring that records of work
+ * come by. They are of the whole card, so what a neighbour does shows in them, and when: they are for whom
+ * perf gives a machine's counters to.
  */
 #include <linux/capability.h>
 

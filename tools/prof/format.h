@@ -137,11 +137,11 @@ enum class From : std::uint32_t {
     kOutside = 3,  // another process
 };
 
-// Before what comes next there was more work of the device, which is not here.
+// There was more work of the device, which is not here.
 struct WorkLostRecord {
     RecordHead head;
     std::uint32_t device;
-    std::uint32_t reserved;
+    std::uint32_t count;  // since 1.3: kernels, copies and fills, at most 2^32 - 1; 0: not known
 };
 static_assert(sizeof(WorkLostRecord) == 16);
 

@@ -62,7 +62,9 @@ class Writer {
         Json processes = Json::array();
         for (std::size_t i = 0; i < model_.processes.size(); ++i) {
             const Process& process = *model_.processes[i].process;
-            Json lost_samples = Json::array();
+            Json lost_samples = Json::array(), lost_work = Json::array();
+            for (const auto& [device, count] : process.lost_work)
+                lost_work.push_back({device, count});
             for (const auto& [device, lost] : process.lost_samples)
                 lost_samples.push_back({device, lost.counters + lost.pcs});
             processes.push_back({{"pid", process.pid},
@@ -71,7 +73,7 @@ class Writer {
                                  {"command", texts_.number(process.command)},
                                  {"lost", process.lost},
                                  {"ended", process.ended},
-                                 {"lostWork", process.lost_work},
+                                 {"lostWork", std::move(lost_work)},
                                  {"lostSamples", std::move(lost_samples)},
                                  {"hostMemoryPeak", model_.processes[i].host_memory_peak}});
             add_host(model_.processes[i], i);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "tools/text/files.h"
@@ -58,7 +59,7 @@ class Records {
         if (type == Type::kWorkLost) {
             WorkLostRecord lost{};
             if (!take(record, lost)) return wrong("has a word of lost work that is too short");
-            process_.lost_work.insert(lost.device);
+            process_.lost_work[lost.device] += lost.count;
         }
         if (type == Type::kWorkCounters) return add_counters(record);
         if (type == Type::kSampleSet) return add_sample_set(record);

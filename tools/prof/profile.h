@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +56,7 @@ struct Process {
     std::vector<LinkRecord> links;
     std::vector<MemoryRecord> memory;
     std::vector<ClockRecord> clocks;
-    std::set<std::uint32_t> lost_work;  // devices of which some is not here
+    std::map<std::uint32_t, std::uint64_t> lost_work;  // by devices of which some is not here; 0: not known
     std::map<std::uint32_t, SamplesLost> lost_samples;
 
     // Of the file, so of anybody's: not for a terminal as it is.

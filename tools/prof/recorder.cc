@@ -46,6 +46,12 @@ class Recorder {
         const std::lock_guard lock(mutex_);
         return part_.open(folder_, limit_);
     }
+    orrError_t subscribe(const orrProfOptions& options) {
+        return orrProfSubscribe(
+            &subscription_,
+            [](void* user, const orrProfRecord* record) { static_cast<Recorder*>(user)->told(*record); },
+            this, &options);
+    }
     void stop() {
         (void)orrProfFlush();  // what cannot be told is not there
         read_all_clocks();
@@ -72,8 +78,10 @@ class Recorder {
         } else if (record.kind == orrProfStepDone) {
             add_step(record, *static_cast<const orrProfStep*>(record.params));
         } else if (record.kind == orrProfWorkLost) {
+            const auto& work = *static_cast<const orrProfWork*>(record.params);
             WorkLostRecord lost{};
-            lost.device = static_cast<std::uint32_t>(static_cast<const orrProfWork*>(record.params)->device);
+            lost.device = static_cast<std::uint32_t>(work.device);
+            lost.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(work.lost, 0xffff'ffff));
             const auto lock = ready();
             add(Type::kWorkLost, lost);
         } else {
@@ -434,19 +442,20 @@ class Recorder {
         if (orrGetDevice(&device) != orrSuccess) return;
         if (sample_ns_ != 0) {
             ask(sample_tries_, device, "",
-                [&] { return orrProfStartSamples(device, sample_ns_, nullptr, 0); });
+                [&] { return orrProfStartSamples(subscription_, device, sample_ns_, nullptr, 0); });
         }
         if (pc_ns_ != 0) {
-            ask(pc_tries_, device, "'s vector cores", [&] { return orrProfStartPcSampling(device, pc_ns_); });
+            ask(pc_tries_, device, "'s vector cores",
+                [&] { return orrProfStartPcSampling(subscription_, device, pc_ns_); });
         }
         if (traces_ && trace_.device == device) {
             ask(trace_tries_, device, "'s instructions", [&] {
-                return orrProfStartInstructionTrace(device, trace_.core, trace_.from_ns * 1000,
+                return orrProfStartInstructionTrace(subscription_, device, trace_.core, trace_.from_ns * 1000,
                                                     trace_.until_ns * 1000);
             });
         }
     }
-    // Another process has them, maybe: it may go.
+    // Another process or tool has them, maybe: it may go.
     template <typename Start>
     void ask(std::map<int, int>& all, int device, const char* part, const Start& start) {
         int tries = 0;
@@ -586,6 +595,7 @@ class Recorder {
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
     };
+    orrProfSubscription_t subscription_ = nullptr;
     std::string folder_;
     struct Trace {
         int device = 0;
@@ -636,10 +646,7 @@ orrError_t start() {
     if (std::getenv(kSamplesVariable) != nullptr) options.want |= orrProfWantSamples;
     if (std::getenv(kPcVariable) != nullptr || std::getenv(kTraceVariable) != nullptr)
         options.want |= orrProfWantPcs;
-    orrProfSubscription_t subscription = nullptr;
-    return orrProfSubscribe(
-        &subscription, [](void*, const orrProfRecord* record) { recorder().told(*record); }, nullptr,
-        &options);
+    return recorder().subscribe(options);
 }
 
 void stop() {

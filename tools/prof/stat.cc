@@ -187,8 +187,12 @@ std::string missing_text(const Process& process) {
     if (process.lost > 0)
         text += fmt::format("  {} records were lost: record with a larger --limit\n",
                             text::grouped(process.lost));
-    for (const std::uint32_t device : process.lost_work)
-        text += fmt::format("  some work of device {} was told too late, and is not here\n", device);
+    for (const auto& [device, count] : process.lost_work)
+        text += count == 0
+                    ? fmt::format("  some work of device {} was told too late, and is not here\n", device)
+                    : fmt::format(
+                          "  {} kernels, copies or fills of device {} were told too late, and are not here\n",
+                          text::grouped(count), device);
     for (const auto& [device, lost] : process.lost_samples)
         text += fmt::format("  {} samples of device {} were lost\n", text::grouped(lost.counters + lost.pcs),
                             device);

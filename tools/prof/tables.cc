@@ -205,8 +205,8 @@ class Writer {
         });
         table("lost", kLost, [&](const Activity& each, std::uint64_t process) {
             if (each.process->lost > 0) row({process, {}, "records", each.process->lost});
-            for (const std::uint32_t device : each.process->lost_work)
-                row({process, n(device), "work", std::uint64_t{1}});
+            for (const auto& [device, count] : each.process->lost_work)
+                row({process, n(device), "work", std::max<std::uint64_t>(count, 1)});
             for (const auto& [device, lost] : each.process->lost_samples) {
                 if (lost.counters > 0) row({process, n(device), "samples", lost.counters});
                 if (lost.pcs > 0) row({process, n(device), "pc samples", lost.pcs});

@@ -47,7 +47,8 @@ orrError_t orrProfFlush() {
     });
 }
 
-orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_t* counters, size_t count) {
+orrError_t orrProfStartSamples(orrProfSubscription_t subscription, int device, uint64_t period_ns,
+                               const orrCounter_t* counters, size_t count) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (counters == nullptr && count != 0) return null_argument("counters");
         if (period_ns < 1000 || period_ns > 0xffff'ffff)
@@ -73,40 +74,41 @@ orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_
                 "samples of {} counters each {} ns would take the room for what the card has done: give "
                 "{} ns or more, or fewer counters",
                 wanted.size(), period_ns, least);
-        return (*context)->sample_log().start(period_ns, std::move(wanted));
+        return (*context)->sample_log().start(subscription, period_ns, std::move(wanted));
     });
 }
 
-orrError_t orrProfStopSamples(int device) {
+orrError_t orrProfStopSamples(orrProfSubscription_t subscription, int device) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(context, runtime.context(device));
-        return (*context)->sample_log().stop();
+        return (*context)->sample_log().stop(subscription);
     });
 }
 
-orrError_t orrProfStartPcSampling(int device, uint64_t period_ns) {
+orrError_t orrProfStartPcSampling(orrProfSubscription_t subscription, int device, uint64_t period_ns) {
     return with_runtime([&](Runtime& runtime) -> Status {
         if (period_ns < 100 || period_ns > 0xffff'ffff)
             return fail(orrErrorInvalidValue, "a period of {} ns: give 100 to 4294967295", period_ns);
         ORR_TRY(context, runtime.context(device));
-        return (*context)->pc_log().start(static_cast<std::uint32_t>(period_ns));
+        return (*context)->pc_log().start(subscription, static_cast<std::uint32_t>(period_ns));
     });
 }
 
-orrError_t orrProfStartInstructionTrace(int device, uint32_t core, uint64_t from_ps, uint64_t until_ps) {
+orrError_t orrProfStartInstructionTrace(orrProfSubscription_t subscription, int device, uint32_t core,
+                                        uint64_t from_ps, uint64_t until_ps) {
     return with_runtime([&](Runtime& runtime) -> Status {
         constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
         if (from_ps >= until_ps || until_ps > kMost)
             return fail(orrErrorInvalidValue, "from {} to {} ps is no time", from_ps, until_ps);
         ORR_TRY(context, runtime.context(device));
-        return (*context)->pc_log().trace(core, from_ps, until_ps);
+        return (*context)->pc_log().trace(subscription, core, from_ps, until_ps);
     });
 }
 
-orrError_t orrProfStopPcSampling(int device) {
+orrError_t orrProfStopPcSampling(orrProfSubscription_t subscription, int device) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(context, runtime.context(device));
-        return (*context)->pc_log().stop();
+        return (*context)->pc_log().stop(subscription);
     });
 }
 

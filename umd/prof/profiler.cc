@@ -89,6 +89,7 @@ Result<orrProfSubscription_t> Profiler::subscribe(orrProfCallback callback, void
         slot.callback = callback;
         slot.user = user;
         slot.want = want == 0 ? kUsual : want;
+        slot.tool = thread_marks().tool;
         slot.generation.store(slot.owner);
         update_wanted();
         const std::uint64_t number = slot.owner << 3 | static_cast<std::uint64_t>(&slot - slots_.data());
@@ -97,6 +98,27 @@ Result<orrProfSubscription_t> Profiler::subscribe(orrProfCallback callback, void
     }
     return fail(orrErrorOutOfMemory, "there are {} subscriptions already: end one (orrProfUnsubscribe)",
                 orrProfMaxSubscriptions);
+}
+
+const Profiler::Slot* Profiler::find(orrProfSubscription_t subscription) const {
+    const auto handle = reinterpret_cast<std::uintptr_t>(subscription);
+    const std::uint64_t number = handle & kHandleBits;
+    const Slot& slot = slots_[number & 7];
+    const bool kind = (handle & ~kHandleBits) == handle_mark(HandleKind::kProfSubscription);
+    return kind && slot.owner != 0 && slot.generation.load() == number >> 3 ? &slot : nullptr;
+}
+
+bool Profiler::wants(orrProfSubscription_t subscription, std::uint64_t want) const {
+    const std::lock_guard lock(mutex_);
+    const Slot* const slot = find(subscription);
+    return slot != nullptr && (slot->want & want) == want;
+}
+
+std::string Profiler::name_of(orrProfSubscription_t subscription) const {
+    const std::lock_guard lock(mutex_);
+    const Slot* const slot = find(subscription);
+    if (slot == nullptr) return "a subscription that has ended";
+    return slot->tool == nullptr ? "the program, or a library of it," : fmt::format("tool '{}'", slot->tool);
 }
 
 Status Profiler::unsubscribe(orrProfSubscription_t subscription, std::chrono::milliseconds limit) {

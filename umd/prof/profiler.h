@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <string>
 
 #include "umd/winsys/error.h"
 
@@ -38,6 +39,10 @@ class Profiler {
 
     // want: as orrProfOptions has it.
     Result<orrProfSubscription_t> subscribe(orrProfCallback callback, void* user, std::uint64_t want);
+    // There is such a subscription, and it wants all of this.
+    bool wants(orrProfSubscription_t subscription, std::uint64_t want) const;
+    // Whose it is, for people: "tool 'orrery-prof'".
+    std::string name_of(orrProfSubscription_t subscription) const;
     // Waits until no callback of it runs on another thread, and no longer than this.
     Status unsubscribe(orrProfSubscription_t subscription, std::chrono::milliseconds limit);
 
@@ -61,7 +66,8 @@ class Profiler {
         orrProfCallback callback = nullptr;        // these change only while nothing can run
         void* user = nullptr;
         std::uint64_t want = 0;
-        std::uint64_t owner = 0;  // generation of who has the slot, also while it ends; under mutex_
+        const char* tool = nullptr;  // in whose start() it was made; null: by the program
+        std::uint64_t owner = 0;     // generation of who has the slot, also while it ends; under mutex_
     };
 
     Profiler();
@@ -70,10 +76,12 @@ class Profiler {
     // generation: only of this one; 0: any. The generation that was told, 0: it was nobody.
     std::uint64_t call(Slot& slot, orrProfRecord& record, std::uint32_t want,
                        std::uint64_t generation) noexcept;
+    // Of a subscription; nullptr: it has ended, or is none. Under mutex_.
+    const Slot* find(orrProfSubscription_t subscription) const;
     std::uint32_t bit(const Slot& slot) const { return 1u << (&slot - slots_.data()); }
     void update_wanted();  // under mutex_
 
-    std::mutex mutex_;  // never held while a callback runs
+    mutable std::mutex mutex_;  // never held while a callback runs
     std::array<Slot, orrProfMaxSubscriptions> slots_;
     std::uint64_t last_generation_ = 0;  // under mutex_
 };
@@ -98,6 +106,7 @@ struct ThreadMarks {
     std::uint64_t external = 0;     // as pushed last
     std::uint32_t inside = 0;       // bits of the slots in whose callbacks it is
     std::uint32_t depth = 0;        // how many those are
+    const char* tool = nullptr;     // in whose start() it is: its name
     std::uint32_t failed = 0;  // bits of the depths at which a call failed, in the callback that is there
 };
 ThreadMarks& thread_marks() noexcept;

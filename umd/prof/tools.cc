@@ -64,7 +64,18 @@ void start_tool(const std::string& path) {
     if (!tool) return warn(path, tool.error().text);
     const auto& known = started();
     if (std::ranges::find(known, *tool) != known.end()) return warn(path, "it is named twice");
-    if (const orrError_t answer = (*tool)->start(); answer != orrSuccess)
+    // What subscribes there is the tool's.
+    struct Starting {
+        explicit Starting(const char* name) { thread_marks().tool = name; }
+        ~Starting() { thread_marks().tool = nullptr; }
+        Starting(const Starting&) = delete;
+        Starting& operator=(const Starting&) = delete;
+    };
+    const orrError_t answer = [&] {
+        const Starting starting((*tool)->name == nullptr ? "without a name" : (*tool)->name);
+        return (*tool)->start();
+    }();
+    if (answer != orrSuccess)
         return warn(path, fmt::format("its start() gave error {}", static_cast<int>(answer)));
     started().push_back(*tool);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -21,69 +22,105 @@ static_assert(orrProfStallComputing == ORR_PC_ISSUE && orrProfStallLatency == OR
               orrProfStallBandwidth == ORR_PC_BANDWIDTH && orrProfStallLink == ORR_PC_LINK &&
               orrProfStallLaunch == ORR_PC_LAUNCH && orrProfStallBarrier == ORR_PC_BARRIER);
 
+std::string text_of(const PcWanted& wanted) {
+    std::string text;
+    if (wanted.period_ns != 0) text = fmt::format("each {} ns", wanted.period_ns);
+    if (wanted.core)
+        text += fmt::format("{}each instruction of core {}", text.empty() ? "" : ", ", *wanted.core);
+    return text;
+}
+
 }  // namespace
 
-Status PcLog::want(const std::function<void(PcWanted& wanted)>& change) {
+Status PcLog::want(orrProfSubscription_t who, const std::function<void(PcWanted& wanted)>& change) {
     // What is told goes by the packets that the other one knows.
-    if (!prof_has(orrProfWantWork) || !prof_has(orrProfWantPcs))
+    if (!Profiler::get().wants(who, orrProfWantWork | orrProfWantPcs))
         return fail(orrErrorInvalidValue,
-                    "nobody wants to be told: subscribe with orrProfWantWork and orrProfWantPcs before");
+                    "the subscription has ended, or would not be told: subscribe with orrProfWantWork and "
+                    "orrProfWantPcs");
     if (!context_.work_log().want())
         return fail(orrErrorNotSupported, "the card or its driver does not record its work");
     // What was not read yet is of the period from before, and the driver begins anew.
     ORR_TRY(drained, context_.work_log().drain());
     const std::lock_guard lock(mutex_);
-    PcWanted wanted = wanted_;
+    const bool held = !holders_.empty();
+    PcWanted wanted = held ? wanted_ : PcWanted{};
     change(wanted);
+    if (held && wanted == wanted_) {
+        holders_.add(who);
+        return {};
+    }
+    if (!holders_.only(who))
+        return fail(orrErrorSystem,
+                    "{} has samples of device {}'s vector cores ({}), and a card takes one kind at a time: "
+                    "ask for just those, or wait until they are ended",
+                    holders_.other_than(who), context_.device(), text_of(wanted_));
     ORR_TRY(started, context_.winsys().want_pcs(wanted));
     wanted_ = wanted;
-    ends_ = false;
+    holders_.add(who);
     return {};
 }
 
-Status PcLog::start(std::uint32_t period_ns) {
-    return want([&](PcWanted& wanted) { wanted.period_ns = period_ns; });
+Status PcLog::start(orrProfSubscription_t who, std::uint32_t period_ns) {
+    return want(who, [&](PcWanted& wanted) { wanted.period_ns = period_ns; });
 }
 
-Status PcLog::trace(std::uint32_t core, std::uint64_t from_ps, std::uint64_t until_ps) {
+Status PcLog::trace(orrProfSubscription_t who, std::uint32_t core, std::uint64_t from_ps,
+                    std::uint64_t until_ps) {
     if (core >= context_.vector_cores())
         return fail(orrErrorInvalidValue, "core {} of {}", core, context_.vector_cores());
     ORR_TRY(card, context_.winsys().query());
     const std::uint64_t now = card->model_time_ps;
-    return want([&](PcWanted& wanted) {
+    return want(who, [&](PcWanted& wanted) {
         wanted.core = core;
         wanted.from_ps = now + from_ps;
         wanted.until_ps = now + until_ps;
     });
 }
 
-Status PcLog::stop() {
+Status PcLog::stop(orrProfSubscription_t who) {
     {
         const std::lock_guard lock(mutex_);
-        if (!wanted_.any()) return {};
+        if (!holders_.has(who)) return {};
         // The last ones are told by the log's thread, which ends them.
         if (thread_marks().inside != 0) {
-            ends_ = true;
+            holders_.remove(who);
             return {};
         }
     }
     Status drained = context_.work_log().drain();
+    // They would be gone: it can be asked again.
+    if (!drained && drained.error().code == orrErrorTimeout) return drained;
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(wanted_, {}).any()) return drained;
+    holders_.remove(who);
+    if (!holders_.empty() || !std::exchange(wanted_, {}).any()) return drained;
     auto stopped = context_.winsys().want_pcs({});
     return drained ? stopped : drained;
 }
 
-void PcLog::stop_unless_wanted() {
+bool PcLog::unheld() {
     const std::lock_guard lock(mutex_);
-    // Who has subscribed meanwhile asks behind this. Nobody reads them unless somebody is told of work.
-    if (!wanted_.any() || (!ends_ && prof_has(orrProfWantPcs) && prof_has(orrProfWantWork))) return;
+    return wanted_.any() && holders_.empty();
+}
+
+void PcLog::end_unheld() {
+    const std::lock_guard lock(mutex_);
+    if (!wanted_.any() || !holders_.empty()) return;
     wanted_ = {};
     (void)context_.winsys().want_pcs({});
 }
 
 void PcLog::end() {
-    (void)stop();
+    const auto any = [this] {
+        const std::lock_guard lock(mutex_);
+        holders_.clear();
+        return wanted_.any();
+    };
+    if (!any()) return;
+    (void)context_.work_log().drain();
+    const std::lock_guard lock(mutex_);
+    wanted_ = {};
+    (void)context_.winsys().want_pcs({});
 }
 
 void PcLog::forget(std::map<Job, std::vector<Waiting>>::iterator job) {
@@ -143,7 +180,7 @@ void PcLog::tell(const drm_orr_pc_record& ended, Stream& stream) {
     record.index = ended.group;
     record.start_ps = ended.start_ps;
     // Of a packet that nobody wanted to know of.
-    if (!stream.trail().find(record, told, work, semaphore)) return;
+    if (!stream.trail().find(record, told, work, semaphore, false)) return;
     told.kind = orrProfPcSampled;
     std::unordered_map<std::uint64_t, std::optional<Context::CodePlace>> places;
     for (const auto& [each, period_ns] : job.mapped()) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "umd/prof/holders.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {
@@ -19,14 +20,18 @@ class Stream;
 class PcLog {
   public:
     explicit PcLog(Context& context) : context_(context) {}
-    // Instead of what was asked for before; the other stays.
-    Status start(std::uint32_t period_ns);
+    // For this subscription: instead of what it has asked for before, or what others have, if that comes to
+    // the same; the other one of the next two stays. It fails if others have something else.
+    Status start(orrProfSubscription_t who, std::uint32_t period_ns);
     // From now on, in so many picoseconds of the card's model time, until so many.
-    Status trace(std::uint32_t core, std::uint64_t from_ps, std::uint64_t until_ps);
-    // Tells the last ones; inside of a callback a little later. Nothing if there are none.
-    Status stop();
-    // Ends them if nobody listens any more: they take everybody's room, and other processes wait for them.
-    void stop_unless_wanted();
+    Status trace(orrProfSubscription_t who, std::uint32_t core, std::uint64_t from_ps,
+                 std::uint64_t until_ps);
+    // It has them no more; tells what there is, inside of a callback a little later. Nothing if it had none.
+    Status stop(orrProfSubscription_t who);
+    // There are some, and nobody has them any more.
+    bool unheld();
+    // Ends them then: they take everybody's room, and other processes wait for them.
+    void end_unheld();
     // Before its context goes.
     void end();
 
@@ -43,16 +48,16 @@ class PcLog {
         std::uint64_t period_ns;
     };
 
-    Status want(const std::function<void(PcWanted& wanted)>& change);
+    Status want(orrProfSubscription_t who, const std::function<void(PcWanted& wanted)>& change);
     void keep(const drm_orr_pc_record& record, std::uint64_t period_ns);
     void forget(std::map<Job, std::vector<Waiting>>::iterator job);
     void tell(const drm_orr_pc_record& ended, Stream& stream);
     void tell_lost();
 
     Context& context_;
-    std::mutex mutex_;
+    std::mutex mutex_;  // of the next two
     PcWanted wanted_;
-    bool ends_ = false;  // somebody has ended them inside of a callback
+    Holders holders_;
     // Of who tells: of jobs whose end is not known yet.
     std::map<Job, std::vector<Waiting>> waiting_;
     std::size_t kept_ = 0;

@@ -22,9 +22,13 @@ thread_local const SampleLog* t_telling = nullptr;
 
 }  // namespace
 
-Status SampleLog::start(std::uint64_t period_ns, std::vector<orrCounter_t> counters) {
+Status SampleLog::start(orrProfSubscription_t who, std::uint64_t period_ns,
+                        std::vector<orrCounter_t> counters) {
     if (t_telling != nullptr)
         return fail(orrErrorInvalidValue, "samples cannot be started by who is told of one");
+    if (!Profiler::get().wants(who, orrProfWantSamples))
+        return fail(orrErrorInvalidValue,
+                    "the subscription has ended, or would not be told: subscribe with orrProfWantSamples");
     std::ranges::sort(counters);
     if (std::ranges::adjacent_find(counters) != counters.end())
         return fail(orrErrorInvalidValue, "a counter is named twice");
@@ -36,6 +40,19 @@ Status SampleLog::start(std::uint64_t period_ns, std::vector<orrCounter_t> count
     }
     std::unique_lock<std::timed_mutex> telling;
     ORR_TRY(entered, enter(telling));
+    {
+        const std::lock_guard lock(mutex_);
+        const bool same = on_ && period_ns == period_ns_ && counters == counters_;
+        if (same && !holders_.empty()) {
+            holders_.add(who);
+            return {};
+        }
+        if (!holders_.only(who))
+            return fail(orrErrorSystem,
+                        "{} has samples of device {}'s counters, {} of them each {} ns, and a card takes one "
+                        "kind at a time: ask for just those, or wait until they are ended",
+                        holders_.other_than(who), context_.device(), counters_.size(), period_ns_);
+    }
     ORR_TRY(told, take_all(true));
     ORR_TRY(started, context_.winsys().want_samples(static_cast<std::uint32_t>(period_ns), set));
     words_.resize(kWords);
@@ -43,6 +60,7 @@ Status SampleLog::start(std::uint64_t period_ns, std::vector<orrCounter_t> count
     period_ns_ = period_ns;
     const std::lock_guard lock(mutex_);
     on_ = true;
+    holders_.add(who);
     try {
         if (!thread_.joinable())
             thread_ = start_quiet_thread([this](const std::stop_token& stop) { run(stop); });
@@ -53,15 +71,30 @@ Status SampleLog::start(std::uint64_t period_ns, std::vector<orrCounter_t> count
     return {};
 }
 
-Status SampleLog::stop() {
+Status SampleLog::stop(orrProfSubscription_t who) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!holders_.has(who)) return {};
+        holders_.remove(who);
+    }
+    return end_unless_held();
+}
+
+Status SampleLog::end_unless_held() {
+    const auto held = [this] {
+        const std::lock_guard lock(mutex_);
+        return !holders_.empty();
+    };
     std::unique_lock<std::timed_mutex> telling;
     Status taken;
-    // Who is told of one may end them: what there is beside it is not told.
     if (t_telling == this) {
+        // Who is told of one may end them: what there is beside it is not told.
+        if (held()) return {};
         ended_ = true;
         backlog_.clear();
     } else {
         ORR_TRY(entered, enter(telling));
+        if (held()) return take_all(false);
         taken = take_all(true);
     }
     const std::lock_guard lock(mutex_);
@@ -84,6 +117,11 @@ void SampleLog::run(const std::stop_token& stop) {
         const bool told = drain().has_value();
         lock.lock();
         owes_ = owes_ || !told;
+        if (!on_ || !holders_.empty()) continue;
+        // Their subscriptions have ended.
+        lock.unlock();
+        (void)end_unless_held();
+        lock.lock();
     }
 }
 
@@ -187,7 +225,11 @@ void SampleLog::tell_one(orrProfSample& sample) {
 }
 
 void SampleLog::end() {
-    (void)stop();
+    {
+        const std::lock_guard lock(mutex_);
+        holders_.clear();
+    }
+    (void)end_unless_held();
     end_quiet_thread(mutex_, thread_);
 }
 

@@ -11,6 +11,7 @@
 
 #include <orrery/prof.h>
 
+#include "umd/prof/holders.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {
@@ -22,10 +23,11 @@ class Context;
 class SampleLog {
   public:
     explicit SampleLog(Context& context) : context_(context) {}
-    // Of these counters, instead of what was asked for before.
-    Status start(std::uint64_t period_ns, std::vector<orrCounter_t> counters);
-    // Tells the last ones. Nothing if there are none.
-    Status stop();
+    // Of these counters, for this subscription: instead of what it has asked for before, or what others have,
+    // if that is the same. It fails if others have something else.
+    Status start(orrProfSubscription_t who, std::uint64_t period_ns, std::vector<orrCounter_t> counters);
+    // It has them no more; tells what there is. Nothing if it had none.
+    Status stop(orrProfSubscription_t who);
     // Tells all that the card has taken until now. From inside of a callback of samples it does nothing.
     Status drain();
     // No more callbacks after this; before its context goes.
@@ -36,6 +38,8 @@ class SampleLog {
     static constexpr std::chrono::seconds kDrainLimit{10};
 
     void run(const std::stop_token& stop);
+    // Tells the last ones and ends them, unless somebody has them.
+    Status end_unless_held();
     // Locks drain_mutex_, and waits for it 10 s at most.
     Status enter(std::unique_lock<std::timed_mutex>& telling);
     // Tells what there is, or keeps it for later; last: other samples are asked for behind it, or none.
@@ -56,8 +60,9 @@ class SampleLog {
     static constexpr std::size_t kMostBatches = 256;
 
     Context& context_;
-    std::mutex mutex_;  // of the next three; inside of drain_mutex_
+    std::mutex mutex_;  // of the next four; inside of drain_mutex_
     bool on_ = false;
+    Holders holders_;    // it comes to be more only under drain_mutex_ as well
     bool owes_ = false;  // there is a backlog
     std::jthread thread_;
     std::condition_variable_any wake_;

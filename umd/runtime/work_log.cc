@@ -122,18 +122,35 @@ SignalLog::Source SignalLog::find(std::uint64_t semaphore, std::uint64_t generat
 void WorkTrail::add(std::uint64_t index, const WorkNote& note) noexcept {
     const ThreadMarks& marks = thread_marks();
     const Entry entry{
-        index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()), note};
+        index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()), note,
+        false};
     const std::lock_guard lock(mutex_);
-    if (entries_.size() == kMost) forget_first();
+    if (entries_.size() == kMost) {
+        lost_below_ = std::max(lost_below_, entries_.front().index + 1);
+        forget_first();
+    }
     try {
         entries_.push_back(entry);
     } catch (const std::bad_alloc&) {
-        // Nobody is told of this one.
+        if (note.operation != orrProfOperationWait) ++lost_;
     }
 }
 
+void WorkTrail::forget_first() noexcept {
+    const Entry& first = entries_.front();
+    // A wait that found its semaphore there has no record.
+    if (!first.told && first.index < lost_below_ && first.note.operation != orrProfOperationWait) ++lost_;
+    entries_.pop_front();
+    next_ -= next_ == 0 ? 0 : 1;
+}
+
+void WorkTrail::lose() {
+    const std::lock_guard lock(mutex_);
+    if (!entries_.empty()) lost_below_ = entries_.back().index + 1;
+}
+
 bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
-                     std::uint64_t& semaphore) {
+                     std::uint64_t& semaphore, bool tells) {
     const std::lock_guard lock(mutex_);
     drm_orr_work_record whole = record;
     if (record.kind == ORR_WORK_WAIT) {
@@ -165,6 +182,7 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     work.used_ps = whole.used_ps;
     work.submitted_ns = entry->submitted_ns;
     work.outcome = outcome_of(whole.status);
+    entry->told = entry->told || (tells && work.outcome != orrProfOutcomePreempted);
     work.bytes = entry->note.bytes;
     work.source = entry->note.source;
     work.destination = entry->note.destination;
@@ -180,15 +198,11 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     return true;
 }
 
-void WorkTrail::drop(std::uint64_t below) {
+std::uint64_t WorkTrail::drop(std::uint64_t below) {
     const std::lock_guard lock(mutex_);
     while (!entries_.empty() && entries_.front().index < below)
         forget_first();
-}
-
-void WorkTrail::forget_first() noexcept {
-    entries_.pop_front();
-    next_ -= next_ == 0 ? 0 : 1;
+    return std::exchange(lost_, 0);
 }
 
 void WorkTrail::add_step(std::uint64_t index, const StepNote& note) noexcept {
@@ -259,9 +273,11 @@ void WorkLog::run(const std::stop_token& stop) {
         }
         wake_.wait_for(lock, stop, kPause, [] { return false; });
         lock.unlock();
+        // Looked at before: whoever stops them inside of a callback is told the last ones.
+        const bool unheld = context_.pc_log().unheld();
         (void)drain();
         lock.lock();
-        context_.pc_log().stop_unless_wanted();
+        if (unheld) context_.pc_log().end_unheld();
         if (counters_.load() && !prof_has(orrProfWantCounters)) {
             // They take room of everybody's. The second look is as the one below.
             counters_.store(false);
@@ -280,6 +296,7 @@ void WorkLog::run(const std::stop_token& stop) {
             state_.store(State::kOn);
         } else {
             counters_.store(false);
+            context_.pc_log().end_unheld();
             (void)context_.winsys().want_work(WorkWanted::kNone);
         }
     }
@@ -344,7 +361,7 @@ Status WorkLog::tell_all() {
             orrProfWork work = ORR_INIT(orrProfWork);
             orrProfRecord told = ORR_INIT(orrProfRecord);
             std::uint64_t semaphore = 0;
-            if (known == streams.end() || !known->stream->trail().find(record, told, work, semaphore))
+            if (known == streams.end() || !known->stream->trail().find(record, told, work, semaphore, true))
                 continue;
             if (work.from == orrProfFromOutside && context_.fleet().may_have_signalled(semaphore))
                 work.from = orrProfFromUnknown;
@@ -367,23 +384,26 @@ Status WorkLog::tell_all() {
             Profiler::get().tell_as_it_is(told, orrProfWantWork);
         }
         if (!read.lost) continue;
-        if (later)
-            backlog_lost_ = true;
-        else
-            tell_lost();
+        lost_ = lost_.value_or(0);
+        look(true);
+        for (const Known& each : streams)
+            each.stream->trail().lose();
     } while (read.more);
-    // Samples go by what the trails still have.
+    // Samples and the count of what is lost go by what the trails still have.
     if (later) return {};
     looked = false;
     Status sampled = context_.pc_log().tell_all([&](std::uint32_t queue) -> Stream* {
         const auto known = find(queue);
         return known == streams.end() ? nullptr : known->stream.get();
     });
+    std::uint64_t count = 0;
     for (const Known& known : streams) {
-        known.stream->trail().drop(known.executed);
+        count += known.stream->trail().drop(known.executed);
         known.stream->trail().take_steps(known.executed, steps_);
     }
-    for (; !later && !steps_.empty(); steps_.pop_front())
+    if (count != 0) lost_ = lost_.value_or(0) + count;
+    if (const auto lost = std::exchange(lost_, std::nullopt)) tell_lost(*lost);
+    for (; !steps_.empty(); steps_.pop_front())
         tell_step(steps_.front());
     return sampled;
 }
@@ -391,8 +411,11 @@ Status WorkLog::tell_all() {
 void WorkLog::keep(const orrProfRecord& record, const orrProfWork& work, const std::string& stream_name,
                    const std::string& from_name, const std::optional<orrProfWorkCounters>& counters) {
     if (backlog_.size() == kMostBacklog) {
+        const orrProfWork& first = backlog_.front().work;
+        const bool counts =
+            first.operation != orrProfOperationWait && first.outcome != orrProfOutcomePreempted;
+        lost_ = lost_.value_or(0) + (counts ? 1 : 0);
         backlog_.pop_front();
-        backlog_lost_ = true;
     }
     backlog_.push_back({record, work, stream_name, from_name, counters});
 }
@@ -407,13 +430,13 @@ void WorkLog::tell_backlog() {
         kept.record.params = &kept.work;
         Profiler::get().tell_as_it_is(kept.record, orrProfWantWork);
     }
-    if (std::exchange(backlog_lost_, false)) tell_lost();
 }
 
-void WorkLog::tell_lost() {
+void WorkLog::tell_lost(std::uint64_t lost) {
     orrProfWork work = ORR_INIT(orrProfWork);
     orrProfRecord told = ORR_INIT(orrProfRecord);
     work.device = context_.device();
+    work.lost = lost;
     told.kind = orrProfWorkLost;
     told.params = &work;
     Profiler::get().tell_as_it_is(told, orrProfWantWork);

@@ -85,11 +85,13 @@ class WorkTrail {
     // Of this thread's call.
     void add(std::uint64_t index, const WorkNote& note) noexcept;
     // What to tell of a record. False: nothing, as nobody wanted it, or it is half of a wait. *semaphore:
-    // that it waited for, or 0.
+    // that it waited for, or 0. `tells`: it will be told as work.
     bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
-              std::uint64_t& semaphore);
-    // The card has said all that it will of packets below.
-    void drop(std::uint64_t below);
+              std::uint64_t& semaphore, bool tells);
+    // Records were lost, maybe some of what is here now.
+    void lose();
+    // The card has said all that it will of packets below. How many of them were lost, since the last one.
+    std::uint64_t drop(std::uint64_t below);
     // These packets are a step, the first of the submission at `index`; before the card can come to them.
     void add_step(std::uint64_t index, const StepNote& note) noexcept;
     // Of packets below, of which the card has said all, the steps with their times go behind `steps`.
@@ -103,9 +105,10 @@ class WorkTrail {
     struct Entry {
         std::uint64_t index = 0, correlation = 0, external = 0, thread = 0, submitted_ns = 0;
         WorkNote note;
+        bool told = false;  // its end
     };
     static std::uint64_t next_number();
-    void forget_first() noexcept;
+    void forget_first() noexcept;  // which is lost if it is below, and was not told
     void note_step(const drm_orr_work_record& record);
 
     const std::uint64_t number_ = next_number();
@@ -114,6 +117,7 @@ class WorkTrail {
     std::size_t next_ = 0;        // behind the one that was found last: most come in that order
     std::deque<StepNote> steps_;  // by index, too: none has a packet of another one
     std::optional<drm_orr_work_record> wait_;
+    std::uint64_t lost_below_ = 0, lost_ = 0;
 };
 
 // Of a card. Threads: any.
@@ -138,7 +142,7 @@ class WorkLog {
     void keep(const orrProfRecord& record, const orrProfWork& work, const std::string& stream_name,
               const std::string& from_name, const std::optional<orrProfWorkCounters>& counters);
     void tell_backlog();
-    void tell_lost();
+    void tell_lost(std::uint64_t lost);
 
     struct Kept {
         orrProfRecord record;
@@ -157,7 +161,7 @@ class WorkLog {
     std::condition_variable_any wake_;
     std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
     std::deque<Kept> backlog_;
-    bool backlog_lost_ = false;  // more, before what comes behind it
+    std::optional<std::uint64_t> lost_;  // some, so many at least beside those that trails count
     std::deque<StepNote> steps_;
 };
 

@@ -170,6 +170,7 @@ struct PcWanted {
     std::optional<std::uint32_t> core{};
     std::uint64_t from_ps = 0, until_ps = 0;
     bool any() const { return period_ns != 0 || core; }
+    bool operator==(const PcWanted&) const = default;
 };
 
 // What there was to read (DRM_IOCTL_ORR_PC_READ).

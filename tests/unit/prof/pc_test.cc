@@ -1,14 +1,17 @@
 // Where vector cores were is told with the kernel that they were in, once that has ended.
 #include <orrery/prof.h>
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/unit/prof/heard.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/prof/profiler.h"
 
 namespace orrery::umd::test {
 namespace {
@@ -24,7 +27,7 @@ class Pcs : public ::testing::Test {
         ASSERT_OK(orrMalloc(&memory_, 4096));
     }
     void TearDown() override {
-        EXPECT_OK(orrProfStopPcSampling(0));
+        EXPECT_OK(orrProfStopPcSampling(subscription_, 0));
         if (subscription_ != nullptr) ASSERT_OK(orrProfUnsubscribe(subscription_));
     }
     static void told(void* user, const orrProfRecord* record) {
@@ -75,7 +78,7 @@ class Pcs : public ::testing::Test {
 };
 
 TEST_F(Pcs, AreToldWithTheirWorkWhenItHasEnded) {
-    ASSERT_OK(orrProfStartPcSampling(0, 500));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
     with_card([](FakeCard& card) {
         EXPECT_EQ(card.pc_ns, 500u);
         card.pcs_of_next = {at(5'500, 0, orrProfStallLatency, 3), at(6'000, 1, orrProfStallBarrier),
@@ -108,7 +111,7 @@ TEST_F(Pcs, AreToldWithTheirWorkWhenItHasEnded) {
 
 // Of a job that never ends here, as its end was lost, or is another's.
 TEST_F(Pcs, OfJobsThatNobodyKnowsAreNotTold) {
-    ASSERT_OK(orrProfStartPcSampling(0, 500));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
     with_card([](FakeCard& card) {
         card.pc_records = {at(1, 0, 0), at(2, 0, 0)};
         card.pc_records[1].start_ps = 77;
@@ -125,18 +128,18 @@ TEST_F(Pcs, OfJobsThatNobodyKnowsAreNotTold) {
 }
 
 TEST_F(Pcs, AreRefusedWhereNobodyListensOrNothingIsSaid) {
-    EXPECT_EQ(orrProfStartPcSampling(0, 99), orrErrorInvalidValue);
-    EXPECT_EQ(orrProfStartPcSampling(7, 500), orrErrorInvalidDevice);
+    EXPECT_EQ(orrProfStartPcSampling(subscription_, 0, 99), orrErrorInvalidValue);
+    EXPECT_EQ(orrProfStartPcSampling(subscription_, 7, 500), orrErrorInvalidDevice);
     with_card([](FakeCard& card) { card.says_pcs = false; });
-    EXPECT_EQ(orrProfStartPcSampling(0, 500), orrErrorNotSupported);
+    EXPECT_EQ(orrProfStartPcSampling(subscription_, 0, 500), orrErrorNotSupported);
     with_card([](FakeCard& card) { card.says_pcs = true; });
     ASSERT_OK(orrProfUnsubscribe(subscription_));
     subscription_ = nullptr;
-    EXPECT_EQ(orrProfStartPcSampling(0, 500), orrErrorInvalidValue) << "nobody wants them";
+    EXPECT_EQ(orrProfStartPcSampling(subscription_, 0, 500), orrErrorInvalidValue) << "nobody wants them";
 }
 
 TEST_F(Pcs, ThatAreLostAreCounted) {
-    ASSERT_OK(orrProfStartPcSampling(0, 500));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
     with_card([](FakeCard& card) { card.pcs_lost = true; });
     const auto all = flushed();
     ASSERT_EQ(all.size(), 1u);
@@ -146,11 +149,11 @@ TEST_F(Pcs, ThatAreLostAreCounted) {
 
 // What the card has put down before is of the period from before.
 TEST_F(Pcs, OfAnotherPeriodComeBehindThoseFromBefore) {
-    ASSERT_OK(orrProfStartPcSampling(0, 500));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
     with_card([](FakeCard& card) { card.pcs_of_next = {at(5'500, 0, orrProfStallLatency)}; });
     ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
     ASSERT_OK(orrStreamSynchronize(stream_));
-    ASSERT_OK(orrProfStartPcSampling(0, 1'000));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 1'000));
     with_card([](FakeCard& card) { card.pcs_of_next = {at(9'500, 0, orrProfStallLatency)}; });
     ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
     ASSERT_OK(orrStreamSynchronize(stream_));
@@ -165,19 +168,20 @@ TEST_F(Pcs, ThatAreFlushedOrEndedInACallbackAreTold) {
     ASSERT_OK(orrProfUnsubscribe(subscription_));
     struct Flusher {
         Pcs* pcs;
+        orrProfSubscription_t* subscription;
         bool ends = false;
-    } flusher{this};
+    } flusher{this, &subscription_};
     orrProfOptions options = ORR_INIT(orrProfOptions);
     options.want = orrProfWantWork | orrProfWantPcs | orrProfWantCalls;
     const auto callback = [](void* user, const orrProfRecord* record) {
         const auto& own = *static_cast<Flusher*>(user);
         if (record->kind == orrProfWorkDone || record->kind == orrProfPcSampled) return told(own.pcs, record);
         if (record->kind != orrProfLeave || std::string(record->name) != "orrStreamSynchronize") return;
-        EXPECT_OK(own.ends ? orrProfStopPcSampling(0) : orrProfFlush());
+        EXPECT_OK(own.ends ? orrProfStopPcSampling(*own.subscription, 0) : orrProfFlush());
     };
     ASSERT_OK(orrProfSubscribe(&subscription_, callback, &flusher, &options));
     for (const std::size_t count : {1u, 2u, 3u}) {
-        ASSERT_OK(orrProfStartPcSampling(0, 500));
+        ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
         with_card([](FakeCard& card) { card.pcs_of_next = {at(5'500, 0, orrProfStallLatency)}; });
         ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
         flusher.ends = count > 1;
@@ -197,7 +201,7 @@ TEST_F(Pcs, EndWhenNobodyWantsWorkAnyMore) {
     orrProfOptions options = ORR_INIT(orrProfOptions);
     options.want = orrProfWantPcs;
     ASSERT_OK(orrProfSubscribe(&other, &told, this, &options));
-    ASSERT_OK(orrProfStartPcSampling(0, 1'000));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 1'000));
     ASSERT_OK(orrProfUnsubscribe(subscription_));
     subscription_ = nullptr;
     for (bool ended = false; !ended; std::this_thread::yield())
@@ -205,15 +209,56 @@ TEST_F(Pcs, EndWhenNobodyWantsWorkAnyMore) {
     ASSERT_OK(orrProfUnsubscribe(other));
 }
 
+// Two tools: the same for both, or an error that says who has others.
+TEST_F(Pcs, OfTwoAreTheSameOrRefused) {
+    thread_marks().tool = "second";
+    Heard second(orrProfWantWork | orrProfWantPcs);
+    thread_marks().tool = nullptr;
+    const auto period = [&] {
+        std::uint32_t now = 0;
+        with_card([&](FakeCard& card) { now = card.pc_ns; });
+        return now;
+    };
+    ASSERT_OK(orrProfStartPcSampling(second.subscription(), 0, 500));
+    EXPECT_FAIL(orrProfStartPcSampling(subscription_, 0, 600), orrErrorSystem,
+                "tool 'second' has samples of device 0's vector cores (each 500 ns)");
+    // That core would have no other samples.
+    EXPECT_FAIL(orrProfStartInstructionTrace(subscription_, 0, 0, 0, 1'000), orrErrorSystem, "tool 'second'");
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
+    with_card([](FakeCard& card) { card.pcs_of_next = {at(5'500, 0, orrProfStallLatency)}; });
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    ASSERT_OK(orrProfStopPcSampling(subscription_, 0));
+    const auto told_to = [&] {
+        return std::ranges::count(second.records, static_cast<std::uint32_t>(orrProfPcSampled),
+                                  &orrProfRecord::kind);
+    };
+    EXPECT_EQ(told_to(), 1);
+    EXPECT_EQ(flushed().size(), 1u);
+    EXPECT_EQ(period(), 500u) << "the other one has them";
+    with_card([](FakeCard& card) { card.pcs_of_next = {at(7'500, 0, orrProfStallLatency)}; });
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    ASSERT_OK(orrProfStopPcSampling(second.subscription(), 0));
+    EXPECT_EQ(told_to(), 2);
+    EXPECT_EQ(period(), 0u);
+    // A trace beside samples is for who is alone with both.
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
+    ASSERT_OK(orrProfStartInstructionTrace(subscription_, 0, 0, 0, 1'000));
+    EXPECT_FAIL(orrProfStartPcSampling(second.subscription(), 0, 600), orrErrorSystem,
+                "each 500 ns, each instruction of core 0");
+    second.end();
+}
+
 TEST_F(Pcs, EndWhenTheyAreStopped) {
-    ASSERT_OK(orrProfStartPcSampling(0, 500));
-    ASSERT_OK(orrProfStopPcSampling(0));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 500));
+    ASSERT_OK(orrProfStopPcSampling(subscription_, 0));
     with_card([](FakeCard& card) { EXPECT_EQ(card.pc_ns, 0u); });
-    EXPECT_OK(orrProfStopPcSampling(0));
+    EXPECT_OK(orrProfStopPcSampling(subscription_, 0));
 }
 
 TEST_F(Pcs, EndWhenNobodyListensAnyMore) {
-    ASSERT_OK(orrProfStartPcSampling(0, 1'000));
+    ASSERT_OK(orrProfStartPcSampling(subscription_, 0, 1'000));
     ASSERT_OK(orrProfUnsubscribe(subscription_));
     subscription_ = nullptr;
     for (bool ended = false; !ended; std::this_thread::yield())

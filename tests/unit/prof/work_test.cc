@@ -58,6 +58,10 @@ class Watched {
         const std::lock_guard lock(mutex_);
         return lost_;
     }
+    std::uint64_t lost_work() {
+        const std::lock_guard lock(mutex_);
+        return lost_work_;
+    }
     std::function<void()> and_then;
     std::function<void(const orrProfRecord&)> at_leave;
 
@@ -68,7 +72,10 @@ class Watched {
         {
             const std::lock_guard lock(self.mutex_);
             if (record->kind == orrProfEnter) self.last_call_ = record->correlation;
-            if (record->kind == orrProfWorkLost) ++self.lost_;
+            if (record->kind == orrProfWorkLost) {
+                ++self.lost_;
+                self.lost_work_ += static_cast<const orrProfWork*>(record->params)->lost;
+            }
             if (record->kind != orrProfWorkDone) return;
             const auto& work = *static_cast<const orrProfWork*>(record->params);
             self.done_.push_back({record->name,
@@ -88,6 +95,7 @@ class Watched {
     std::vector<Done> done_;
     std::uint64_t last_call_ = 0;
     int lost_ = 0;
+    std::uint64_t lost_work_ = 0;
 };
 
 class Work : public ::testing::Test {
@@ -533,6 +541,53 @@ TEST_F(Work, ThatIsLostIsSaidToBe) {
     with_card([](FakeCard& card) { card.work_lost = true; });
     (void)watched.flushed();
     EXPECT_EQ(watched.lost(), 1);
+    EXPECT_EQ(watched.lost_work(), 0u) << "it may have been a wait, or another process's";
+}
+
+// Of each packet that the library gave the card it knows whether it was told.
+TEST_F(Work, ThatIsLostIsCounted) {
+    Watched watched;
+    orrStream_t second = nullptr;
+    ASSERT_OK(orrStreamCreate(&second, 0));
+    fill(64);
+    synchronize();
+    (void)watched.flushed();
+    with_card([](FakeCard& card) { card.loses_work = true; });
+    for (int n = 0; n < 5; ++n)
+        fill(64);
+    for (int n = 0; n < 2; ++n)
+        ASSERT_OK(orrMemsetAsync(at(memory_, 1024), 1, 64, second));
+    synchronize();
+    ASSERT_OK(orrStreamSynchronize(second));
+    with_card([](FakeCard& card) { card.loses_work = false; });
+    fill(64);
+    synchronize();
+    EXPECT_EQ(watched.flushed().size(), 2u);
+    EXPECT_EQ(watched.lost_work(), 7u);
+    const int times = watched.lost();
+    fill(64);
+    synchronize();
+    EXPECT_EQ(watched.flushed().size(), 3u);
+    EXPECT_EQ(watched.lost_work(), 7u) << "each once";
+    EXPECT_EQ(watched.lost(), times);
+    ASSERT_OK(orrStreamDestroy(second));
+}
+
+// Also when a callback of a call has taken them from the card.
+TEST_F(Work, ThatACallbackLosesIsCounted) {
+    Watched watched(orrProfWantWork | orrProfWantCalls);
+    with_card([](FakeCard& card) { card.loses_work = true; });
+    fill(64);
+    fill(64);
+    synchronize();
+    watched.at_leave = [&](const orrProfRecord& record) {
+        if (record.call == orrProfCall_orrGetDeviceCount) EXPECT_OK(orrProfFlush());
+    };
+    int count = 0;
+    ASSERT_OK(orrGetDeviceCount(&count));
+    watched.at_leave = nullptr;
+    (void)watched.flushed();
+    EXPECT_EQ(watched.lost_work(), 2u);
 }
 
 TEST_F(Work, OfACardThatSaysNothingIsNotTold) {

@@ -207,6 +207,9 @@ inline std::string some_work() {
     part.work(copy, stream, 7'000'000, 7'000'400, 9);
     part.work(copy, stream, 100, 400, 0, 1, 2);
     part.add(WorkLostRecord{{static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 1, 0});
+    for (const std::uint32_t count : {1'000u, 234u})
+        part.add(WorkLostRecord{
+            {static_cast<std::uint16_t>(Type::kWorkLost), sizeof(WorkLostRecord), 0}, 0, count});
     part.add(SamplesLostRecord{{static_cast<std::uint16_t>(Type::kSamplesLost), sizeof(SamplesLostRecord), 0},
                                0,
                                static_cast<std::uint32_t>(Type::kSample),

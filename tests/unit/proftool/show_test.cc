@@ -97,6 +97,7 @@ TEST(Stat, HasTheWorkOfEachDevice) {
     EXPECT_THAT(text, HasSubstr("device 1, model time  count"));
     EXPECT_THAT(text, HasSubstr("300 ps  300 ps   300 ps       1"));
     EXPECT_THAT(text, HasSubstr("some work of device 1 was told too late"));
+    EXPECT_THAT(text, HasSubstr("1 234 kernels, copies or fills of device 0 were told too late"));
     EXPECT_THAT(text, HasSubstr("12 samples of device 0 were lost"));
 }
 

@@ -217,6 +217,10 @@ bool FakeCard::step(Queue& queue) {
 // As the driver reads it from the card's records.
 void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done, std::uint64_t begin_ps) {
     if (!work_wanted) return;
+    if (loses_work) {
+        work_lost = true;
+        return;
+    }
     drm_orr_work_record record{};
     record.time_ps = model_ps_;
     record.queue = queue.slot + 1;

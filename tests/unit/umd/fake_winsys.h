@@ -174,7 +174,8 @@ class FakeCard {
     int barrier_errno = 0;
     std::vector<orr_desc_tell> told;
     bool records_work = true, work_wanted = false;
-    bool work_lost = false;  // what is read next says so
+    bool work_lost = false;   // what is read next says so
+    bool loses_work = false;  // nobody is given records of what it does now
     // Samples: those that are wanted, and what is read next.
     std::uint32_t sample_ns = 0;
     std::array<std::uint64_t, 2> sample_set{};

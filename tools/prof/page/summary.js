@@ -64,7 +64,7 @@ class Summary {
       const count = (work) => own.reduce((sum, row) => sum + (row.track.isWork === work ? row.count : 0), 0);
       const wrong = [];
       if (process.lost > 0) wrong.push(`${grouped(process.lost)} records were lost: record with a larger --limit.`);
-      for (const device of process.lostWork) wrong.push(`Some work of card ${device} was told too late, and is not here.`);
+      for (const [device, count] of process.lostWork) wrong.push(`${count > 0 ? grouped(count) + " kernels, copies or fills" : "Some work"} of card ${device} told too late: not here.`);
       for (const [device, count] of process.lostSamples) wrong.push(`${grouped(count)} samples of card ${device} were lost.`);
       if (!process.ended) wrong.push("It did not end by exit(): a call in which it was is not here.");
       return [cell(processTitle(process)), cell(named(profile.texts[process.command]), "text"),

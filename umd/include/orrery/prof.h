@@ -35,10 +35,10 @@ typedef enum orrProfKind {
     orrProfRangeEnd = 4,   /**< orrProfRangePop */
     orrProfMarker = 5,     /**< orrProfMark */
     orrProfWorkDone = 6,   /**< a card has done something for a stream: params is an orrProfWork */
-    orrProfWorkLost = 7,   /**< there was more of that card than could be told, before what comes next */
-    orrProfSampled = 8,    /**< a card's counters at a moment: params is an orrProfSample */
-    orrProfPcSampled = 9,  /**< where a vector core was in a kernel: params is an orrProfPcSample */
-    orrProfStepDone = 10,  /**< a part of what one call does has been done: params is an orrProfStep */
+    orrProfWorkLost = 7,  /**< there was more of that card than could be told: an orrProfWork says how much */
+    orrProfSampled = 8,   /**< a card's counters at a moment: params is an orrProfSample */
+    orrProfPcSampled = 9, /**< where a vector core was in a kernel: params is an orrProfPcSample */
+    orrProfStepDone = 10, /**< a part of what one call does has been done: params is an orrProfStep */
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
@@ -126,7 +126,7 @@ typedef struct orrProfWorkCounters {
 /**
  * What a card has done, and when, in its own model time, which is the same as if nobody wanted to know. It is
  * told some milliseconds later, by a thread of the library's or one that destroys the stream or calls
- * orrProfFlush(), in the order in which it ended. Of WorkLost only the device is set.
+ * orrProfFlush(), in the order in which it ended. Of WorkLost only device and lost are set.
  */
 typedef struct orrProfWork {
     size_t size; /**< see ORR_INIT */
@@ -157,6 +157,11 @@ typedef struct orrProfWork {
      * since that it was lost.
      */
     const orrProfWorkCounters* counters;
+    /**
+     * Of WorkLost: how many kernels, copies and fills since the last one are never told, or not to their end;
+     * 0 of others. 0 of WorkLost: nobody knows of any, but of waits or of parts that were preempted.
+     */
+    uint64_t lost;
 } orrProfWork;
 
 /** What a step is of. */
@@ -283,13 +288,19 @@ typedef struct orrProfSample {
  * Who wants samples is told one whenever something happens on the card at or behind the next multiple of this
  * period of its model time, 1,000 ns or more, and 50 ns or more for each counter and four; while nothing
  * happens there are none. Model time is the same with and without. counters may be null and count 0: all that
- * the device has. It replaces what was started there before. orrErrorNotSupported: the card or its driver
- * takes none; orrErrorSystem: another process has those of this card.
+ * the device has.
+ *
+ * A card takes one kind at a time, which is for this subscription, until it stops them or ends, and told to
+ * all who want samples. It replaces what the same one has started there before. Where another one has some,
+ * just those (period and counters) are for both, until the last one stops them. orrErrorSystem: it has
+ * others, and the text says who, and which; or another process has the card's; or the process has not
+ * CAP_PERFMON, as other processes' work shows in them. orrErrorNotSupported: the card or its driver takes
+ * none; orrErrorInvalidValue: the subscription has ended, or does not want samples.
  */
-ORR_API orrError_t orrProfStartSamples(int device, uint64_t period_ns, const orrCounter_t* counters,
-                                       size_t count);
-/** Tells the last ones. If there are none it does nothing. */
-ORR_API orrError_t orrProfStopSamples(int device);
+ORR_API orrError_t orrProfStartSamples(orrProfSubscription_t subscription, int device, uint64_t period_ns,
+                                       const orrCounter_t* counters, size_t count);
+/** What there is until now has been told then. If the subscription has started none it does nothing. */
+ORR_API orrError_t orrProfStopSamples(orrProfSubscription_t subscription, int device);
 
 /** What a vector core is at. docs/counters.md has what each means, under vector_..._ps. */
 typedef enum orrProfStall {
@@ -328,12 +339,13 @@ typedef struct orrProfPcSample {
 /**
  * Who wants it (orrProfWantPcs and orrProfWantWork) is told where each vector core that runs a kernel of this
  * process is at each multiple of this period of the card's model time, 100 ns or more. Model time and results
- * are the same with and without; the host may take longer for kernels. It replaces the period of before.
- * orrErrorNotSupported: the card or its driver does not say; orrErrorSystem: another process has those of
- * this card, or the period is below 300 ns for each vector core of the card and the process has not
- * CAP_PERFMON, as such records leave other processes' less room.
+ * are the same with and without; the host may take longer for kernels. Whose they are, and what another
+ * subscription may have, is as for samples (orrProfStartSamples), this and an instruction trace together.
+ * orrErrorNotSupported: the card or its driver does not say; orrErrorSystem: another subscription has others,
+ * another process has those of this card, or the period is below 300 ns for each vector core of the card and
+ * the process has not CAP_PERFMON, as such records leave other processes' less room.
  */
-ORR_API orrError_t orrProfStartPcSampling(int device, uint64_t period_ns);
+ORR_API orrError_t orrProfStartPcSampling(orrProfSubscription_t subscription, int device, uint64_t period_ns);
 /**
  * Likewise each instruction of one vector core that begins in that time, which counts from the card's model
  * time as it is now: an orrProfPcSample whose period_ns is 0 for its cycles, and one before it for those in
@@ -341,10 +353,15 @@ ORR_API orrError_t orrProfStartPcSampling(int device, uint64_t period_ns);
  * orrProfStopPcSampling. It needs CAP_PERFMON. orrErrorInvalidValue: no such core, or nothing between the
  * two.
  */
-ORR_API orrError_t orrProfStartInstructionTrace(int device, uint32_t core, uint64_t from_ps,
-                                                uint64_t until_ps);
-/** Tells the last ones, also of a trace, and ends both. If there are none it does nothing. */
-ORR_API orrError_t orrProfStopPcSampling(int device);
+ORR_API orrError_t orrProfStartInstructionTrace(orrProfSubscription_t subscription, int device, uint32_t core,
+                                                uint64_t from_ps, uint64_t until_ps);
+/**
+ * The subscription has neither samples nor a trace then, and what there is until now has been told; inside of
+ * a callback it is told a little later.
+ * orrErrorTimeout: another thread has been told for 10 s; it has them still, and the call can be made
+ * again.
+ */
+ORR_API orrError_t orrProfStopPcSampling(orrProfSubscription_t subscription, int device);
 
 /**
  * The host's clock and a device's, read one within the other: the device's had not passed device_ps when the
