@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -183,6 +185,12 @@ int run_record(const Words& words) {
     if (!recorded) return problem(recorded.error().text, 127);
     if (!recorded->fault.empty())
         return problem(recorded->fault, recorded->status == 0 ? 1 : recorded->status);
+    if (recorded->signal != 0) {
+        (void)problem(fmt::format(
+            "the command was ended by signal {} ({}), it or a tool in it{}", recorded->signal,
+            ::strsignal(recorded->signal),
+            recorded->processes == 0 ? "" : ": the profile has what had ended and been told until then"));
+    }
     if (recorded->processes == 0) {
         (void)problem(
             "nothing was recorded: no process of the command called liborrery (one that is linked "

@@ -228,6 +228,10 @@ Result<int> run(const std::vector<std::string>& command, const std::function<voi
     if (failed) {
         return fail("{} cannot be started: {}", command[0], std::generic_category().message(error));
     }
+    return status;
+}
+
+int exit_status(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -244,7 +248,8 @@ Result<Recorded> record(const Recording& recording) {
     const auto status = run(whole.command, [&] { set_variables(whole, (*parts)->path()); });
     if (!status) return std::unexpected(status.error());
     Recorded recorded;
-    recorded.status = *status;
+    if (WIFSIGNALED(*status)) recorded.signal = WTERMSIG(*status);
+    recorded.status = exit_status(*status);
     if (auto good = put_together((*parts)->path(), file, recorded); !good) {
         (*parts)->keep();
         recorded.fault = fmt::format("{} is not whole: {}", recording.file, good.error().text);

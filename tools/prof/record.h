@@ -23,14 +23,17 @@ struct Recording {
 
 struct Recorded {
     int status = 0;  // of the command, as shells have it: 128 + a signal's number, 127: not found
+    int signal = 0;  // that ended the command; 0: it ended by itself
     std::size_t processes = 0;
     std::uint64_t lost = 0, bytes = 0;
     std::string fault;  // the command has run, and there is no profile: why, and where its parts are
 };
 
-// Until it ends, its status as Recorded has it; `prepare` runs in its process. A failure: it has not run.
+// Until it ends, its status as waitpid() has it; `prepare` runs in its process. A failure: it has not run.
 // Signals that ask to end go to it meanwhile.
 text::Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare = {});
+// As Recorded has it.
+int exit_status(int status);
 
 // A failure: the command has not run.
 text::Result<Recorded> record(const Recording& recording);

@@ -57,11 +57,12 @@ int run_stat(const std::vector<std::string>& command, const std::string& file) {
         return 1;
     }
     const double begun = text::seconds_now();
-    const auto status = run(command);
-    if (!status) {
-        fmt::print(stderr, "orrery-prof: {}\n", text::shown(status.error().text));
+    const auto ended = run(command);
+    if (!ended) {
+        fmt::print(stderr, "orrery-prof: {}\n", text::shown(ended.error().text));
         return 127;
     }
+    const int status = exit_status(*ended);
     const double seconds = text::seconds_now() - begun;
     std::string words;
     for (const std::string& word : command)
@@ -72,13 +73,13 @@ int run_stat(const std::vector<std::string>& command, const std::string& file) {
         text::shown(words), counted_between(before, cards::look()), seconds);
     if (file.empty()) {
         fmt::print(stderr, "{}", all);
-        return *status;
+        return status;
     }
     if (const auto written = text::write_file(file, all); !written) {
         fmt::print(stderr, "orrery-prof: {}\n", text::shown(written.error().text));
-        return *status == 0 ? 1 : *status;
+        return status == 0 ? 1 : status;
     }
-    return *status;
+    return status;
 }
 
 }  // namespace orrery::prof

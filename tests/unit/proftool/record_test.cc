@@ -168,6 +168,36 @@ TEST_F(Record, GoesTogetherWithAnotherTool) {
         << "with what the other tool calls as it starts";
 }
 
+// A tool beside the recorder crashes: what was recorded until then is there, and who crashed is not to guess.
+TEST_F(Record, KeepsWhatItHadWhenAnotherToolCrashes) {
+    struct Case {
+        const char* place;
+        Counts calls;
+    };
+    const Counts all_calls{{"orrGetErrorName", 1}, {"orrGetErrorString", 20'000}, {"orrFree", 1}};
+    Counts before_free = all_calls;
+    before_free.erase("orrFree");
+    const Case cases[] = {{"start", {}}, {"orrFree", before_free}, {"stop", all_calls}};
+    for (const auto& [place, expected] : cases) {
+        SCOPED_TRACE(place);
+        EXPECT_EQ(
+            record("threads fail", "", fmt::format("WITNESS_CRASH={} ORR_PROF_TOOL={}", place, WITNESS)),
+            128 + SIGSEGV);
+        EXPECT_THAT(output_,
+                    HasSubstr("orrery-prof: the command was ended by signal 11 (Segmentation fault), "
+                              "it or a tool in it: the profile has"));
+        const Profile all = profile();
+        ASSERT_EQ(all.processes.size(), 1u);
+        EXPECT_FALSE(all.processes[0].ended);
+        EXPECT_EQ(all.processes[0].lost, 0u);
+        EXPECT_EQ(calls(all.processes[0]), expected);
+        for (const char* reader : {"stat", "report", "explain"})
+            EXPECT_EQ(run(fmt::format("{} x", reader)), 0) << output_;
+    }
+    EXPECT_EQ(record("threads fail", "", fmt::format("ORR_PROF_TOOL={}", WITNESS)), 0);
+    EXPECT_THAT(output_, HasSubstr("witness: calls 20002 launches 0 work 0 "));
+}
+
 TEST_F(Record, GivesTheCommandsStatus) {
     EXPECT_EQ(record("status"), 7);
     EXPECT_EQ(run("record -o x -- /nowhere/program"), 127);
