@@ -345,11 +345,13 @@ void TaskSession::run_host_tasks(const std::stop_token& stop) {
         if (core_->state(task) == TaskState::kIssued) {
             if (const auto addresses = executor_->host_addresses(task)) {
                 const TaskWork& work = work_[task];  // a deque: stays where it is
+                // Others may submit tasks meanwhile, and the deque itself is theirs then.
+                std::optional<StepNote> step;
+                if (steps_wanted()) step = executor_->step_of(orrProfStepHost, task, -1);
                 lock.unlock();
-                const bool told = steps_wanted();
-                const std::int64_t begin_ns = told ? now_ns() : 0;
+                const std::int64_t begin_ns = step ? now_ns() : 0;
                 work.function(work.user, addresses->data(), addresses->size());
-                if (told) tell_host_step(executor_->step_of(orrProfStepHost, task, -1), begin_ns);
+                if (step) tell_host_step(*step, begin_ns);
                 lock.lock();
             } else {
                 failed(task, addresses.error());
