@@ -22,7 +22,10 @@ double others_on(const Model& model, const Activity& activity, const DeviceSums&
     double used_ps = 0;
     for (const Activity& other : model.processes)
         for (const DeviceModel& same : other.devices) {
-            if (&other == &activity || same.card == nullptr || same.card->uid != card) continue;
+            // Numbers of cards are their machine's.
+            if (&other == &activity || other.process->machine_at != activity.process->machine_at ||
+                same.card == nullptr || same.card->uid != card)
+                continue;
             std::size_t first = 0;  // of device.vector, that ends behind what is looked at
             for (const std::uint32_t number : same.work) {
                 const WorkRecord& work = *other.work[number].record;

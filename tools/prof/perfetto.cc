@@ -245,8 +245,9 @@ class Writer {
     std::int32_t gpu_of(const Activity& activity, std::uint32_t device) {
         const DeviceModel* const own = activity.device(device);
         const bool known = own->card != nullptr && own->card->uid != 0;
-        const auto key = known ? std::tuple<const Process*, std::uint64_t>(nullptr, own->card->uid)
-                               : std::tuple<const Process*, std::uint64_t>(activity.process, device);
+        // Two machines may each have one of that number.
+        const auto key = known ? GpuKey(nullptr, activity.process->machine_at, own->card->uid)
+                               : GpuKey(activity.process, 0, device);
         return gpus_.try_emplace(key, static_cast<std::int32_t>(gpus_.size())).first->second;
     }
     std::uint64_t queue_of(std::int32_t gpu, std::size_t stage, const Activity& activity,
@@ -364,7 +365,8 @@ class Writer {
     Pids pids_;
     std::int32_t pid_ = 0;  // of the process, as the next
     std::map<std::uint32_t, std::uint64_t> device_tracks_;
-    std::map<std::tuple<const Process*, std::uint64_t>, std::int32_t> gpus_;
+    using GpuKey = std::tuple<const Process*, std::uint64_t, std::uint64_t>;
+    std::map<GpuKey, std::int32_t> gpus_;
     std::map<std::pair<std::int32_t, std::string_view>, std::uint64_t> queues_;  // iids
     std::uint64_t last_context_ = 0, last_event_ = 0;
     std::deque<Event> events_;  // those that were given out stay in place

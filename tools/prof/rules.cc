@@ -269,7 +269,8 @@ struct Late {
     std::uint64_t known = 0;  // barriers of all
 };
 std::optional<Late> late_rank(const Facts& facts) {
-    std::map<std::uint64_t, Late> ranks;
+    // By the group: rank 1 of another one is somebody else.
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Late> ranks;
     std::uint64_t known = 0;
     for (const StepRecord& step : facts.activity.process->steps) {
         if (kind_of(step) != StepKind::kBarrier || !std::cmp_equal(step.device, facts.device.device->number))
@@ -278,7 +279,7 @@ std::optional<Late> late_rank(const Facts& facts) {
         if (!last) continue;
         ++known;
         if (*last == step.number) continue;
-        Late& late = ranks[*last];
+        Late& late = ranks[{step.owner, *last}];
         late.rank = *last;
         ++late.barriers;
         late.wait_ps += step.end_ps - step.begin_ps;
@@ -309,11 +310,14 @@ std::optional<Said> rank(const Facts& facts) {
     // The library's own names of a group's semaphores. Whom a rank waits for, it may have waited itself.
     // Names are lost if the group was destroyed before they were asked for.
     const auto late = late_rank(facts);
-    if (late && (at_barrier || member || late->wait_ps >= most.second / 2)) {
+    // It has to explain much of the wait; more where no name says that it was at a barrier.
+    if (late && late->wait_ps >= most.second / (at_barrier || member ? 4 : 2)) {
         said.title = fmt::format("waiting for rank {}", late->rank);
-        said.evidence += fmt::format("; rank {} came last to {} of {} barriers, for which this one waited {}",
-                                     late->rank, text::grouped(late->barriers), text::grouped(late->known),
-                                     text::duration(late->wait_ps));
+        said.evidence += fmt::format(
+            "; rank {} came last to {} of {} barriers of which the last is known, and this "
+            "one waited {} for it",
+            late->rank, text::grouped(late->barriers), text::grouped(late->known),
+            text::duration(late->wait_ps));
     } else if (at_barrier)
         said.evidence +=
             ". That is the semaphore's name: cards' barrier units signal it once all ranks have come, and "

@@ -113,7 +113,8 @@ std::string counted_text(const Activity& activity) {
         for (const std::uint32_t i : device.work) {
             const Work& work = activity.work[i];
             if (work.counters == nullptr) continue;
-            ++(work.operation() == Operation::kKernel ? kernels : others);
+            // A run in parts is one.
+            (work.operation() == Operation::kKernel ? kernels : others) += work.goes_on ? 0 : 1;
             for (std::size_t field = 0; field < sums.size(); ++field)
                 sums[field] += work.counters->*kCounterFields[field].value;
         }

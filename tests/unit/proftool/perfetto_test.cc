@@ -85,7 +85,7 @@ class Perfetto : public testing::Test {
 };
 
 TEST_F(Perfetto, HasAllOfTheProfile) {
-    show(work_of_a_machine(1, 77) + work_of_a_machine(2, 78));
+    show(work_of_a_machine(1, 77) + work_of_a_machine(2, 77));  // numbers of cards are their machine's
     ASSERT_EQ(model_->profile.machines.size(), 2u);
     Times calls, ranges, marks;
     for (const Activity& activity : model_->processes) {
@@ -124,7 +124,7 @@ TEST_F(Perfetto, HasAllOfTheProfile) {
 }
 
 TEST_F(Perfetto, KeepsProcessesOfMachinesApart) {
-    show(work_of_a_machine(1, 77) + work_of_a_machine(2, 78));
+    show(work_of_a_machine(1, 77) + work_of_a_machine(2, 77));  // numbers of cards are their machine's
     std::map<std::string, std::int64_t> pids;
     std::map<std::pair<std::int64_t, std::int64_t>, int> threads;
     for (const auto& [uuid, track] : trace_.tracks) {

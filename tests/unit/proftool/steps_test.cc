@@ -178,9 +178,10 @@ TEST(Barriers, NameTheRankThatCameLast) {
     const Model model =
         made_model(of_a_group({{{10, 400}, {400, 900}}, {{10, 400}, {900, 901}}, {{0, 0}, {400, 900}}}));
     EXPECT_THAT(limit_of(model, 0), HasSubstr("waiting for rank 1: "));
-    EXPECT_THAT(limit_of(model, 0),
-                HasSubstr("rank 1 came last to 1 of 2 barriers, for which this one waited "
-                          "500.000 us"));
+    EXPECT_THAT(
+        limit_of(model, 0),
+        HasSubstr("rank 1 came last to 1 of 2 barriers of which the last is known, and this one waited "
+                  "500.000 us"));
     EXPECT_THAT(limit_of(model, 1), HasSubstr("waiting for rank 2: ")) << "who did not wait at all";
     EXPECT_THAT(report_text(model, 10), HasSubstr("last at its barriers in streams: rank 1 (1), rank 2 (1)"));
 }
