@@ -47,7 +47,7 @@ same() {
     difference /tmp/before /tmp/between >/tmp/want
     difference /tmp/between /tmp/after | cmp - /tmp/want || fail "$*: other counters: $(difference /tmp/between /tmp/after) and not $(cat /tmp/want)"
     [ "$(grep -Ec ' [1-9]' /tmp/want)" -gt 0 ] || fail "$*: nothing was counted"
-    echo "$*:" $(cat /tmp/want)
+    echo "$*: $(tr "\n" " " </tmp/want)"
 }
 counters="copy_jobs copy_bytes link_tx_bytes link_rx_bytes"
 same relay
