@@ -1,12 +1,10 @@
 #include "tools/prof/counts.h"
 
 #include <fmt/format.h>
-#include <orrery/hw/counters.h>
-#include <orrery/hw/metrics.h>
+#include <orrery/hw/metric_values.h>
 
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <map>
 
 #include "tools/prof/show.h"
@@ -16,33 +14,24 @@
 namespace orrery::prof {
 namespace {
 
-// Formulas see counters by their names; NaN: it is not known.
-struct Names {
-    Names(const std::vector<Count>& counts, double vector_hz) : VECTOR_HZ(vector_hz) {
-        for (const Count& count : counts) {
+MetricValues values_of(const std::vector<Count>& counts, double vector_hz) {
+    MetricValues values{.VECTOR_HZ = vector_hz};
+    for (const Count& count : counts) {
 #define ORR_SET(number, NAME, text, ...) \
-    if (count.name == text) NAME = static_cast<double>(count.value);
-            ORR_COUNTER_LIST(ORR_SET)
+    if (count.name == text) values.NAME = static_cast<double>(count.value);
+        ORR_COUNTER_LIST(ORR_SET)
 #undef ORR_SET
-        }
     }
-    double VECTOR_HZ;
-#define ORR_MEMBER(number, NAME, ...) double NAME = std::numeric_limits<double>::quiet_NaN();
-    ORR_COUNTER_LIST(ORR_MEMBER)
-#undef ORR_MEMBER
-#define ORR_FORMULA(NAME, name, unit, formula, ...) \
-    double metric_##NAME() const { return formula; }
-    ORR_METRIC_LIST(ORR_FORMULA)
-#undef ORR_FORMULA
-};
+    return values;
+}
 
 struct Metric {
     const char* name;
     const char* unit;
     std::string_view formula;
-    double (Names::*value)() const;
+    MetricFormula value;
 };
-#define ORR_ENTRY(NAME, name, unit, formula, ...) {name, unit, #formula, &Names::metric_##NAME},
+#define ORR_ENTRY(NAME, name, unit, formula, ...) {name, unit, #formula, &MetricValues::metric_##NAME},
 constexpr Metric kMetrics[] = {ORR_METRIC_LIST(ORR_ENTRY)};
 #undef ORR_ENTRY
 
@@ -75,10 +64,10 @@ std::string shown(double value) {
 }  // namespace
 
 std::string counts_text(const std::vector<Count>& counts, double vector_hz) {
-    const Names names(counts, vector_hz);
+    const MetricValues values = values_of(counts, vector_hz);
     std::multimap<const Count*, std::string> beside;
     for (const Metric& metric : kMetrics) {
-        const double value = (names.*metric.value)();
+        const double value = (values.*metric.value)();
         if (!std::isfinite(value)) continue;
         const Count* place = nullptr;
         std::size_t first = metric.formula.npos;

@@ -1,7 +1,6 @@
 #include "umd/runtime/metric_catalogue.h"
 
-#include <orrery/hw/counters.h>
-#include <orrery/hw/metrics.h>
+#include <orrery/hw/metric_values.h>
 
 #include <algorithm>
 #include <array>
@@ -19,30 +18,17 @@ constexpr orrMetric_t kFirst = 0x2000;
 constexpr MetricEntry kMetrics[] = {ORR_METRIC_LIST(ORR_ENTRY)};
 #undef ORR_ENTRY
 
-// Formulas see counters by their names.
-struct Names {
-    explicit Names(const CounterDeltas& deltas) : VECTOR_HZ(deltas.vector_hz) {
-        const auto of = [&](std::size_t number) {
-            return number < deltas.by_number.size() ? deltas.by_number[number]
-                                                    : std::numeric_limits<double>::quiet_NaN();
-        };
-#define ORR_SET(number, NAME, ...) NAME = of(number);
-        ORR_COUNTER_LIST(ORR_SET)
+MetricValues values_of(const CounterDeltas& deltas) {
+    MetricValues values{.VECTOR_HZ = deltas.vector_hz};
+#define ORR_SET(number, NAME, ...) \
+    if (number < deltas.by_number.size()) values.NAME = deltas.by_number[number];
+    ORR_COUNTER_LIST(ORR_SET)
 #undef ORR_SET
-    }
-    double VECTOR_HZ = 0;
-#define ORR_MEMBER(number, NAME, ...) double NAME = 0;
-    ORR_COUNTER_LIST(ORR_MEMBER)
-#undef ORR_MEMBER
-#define ORR_FORMULA(NAME, name, unit, formula, ...) \
-    double metric_##NAME() const { return formula; }
-    ORR_METRIC_LIST(ORR_FORMULA)
-#undef ORR_FORMULA
-};
+    return values;
+}
 
-using Formula = double (Names::*)() const;
-#define ORR_POINTER(NAME, ...) &Names::metric_##NAME,
-constexpr Formula kFormulas[] = {ORR_METRIC_LIST(ORR_POINTER)};
+#define ORR_POINTER(NAME, ...) &MetricValues::metric_##NAME,
+constexpr MetricFormula kFormulas[] = {ORR_METRIC_LIST(ORR_POINTER)};
 #undef ORR_POINTER
 
 }  // namespace
@@ -68,8 +54,8 @@ std::optional<std::size_t> metric_number_of(orrMetric_t metric) {
 }
 
 double compute_metric(std::size_t number, const CounterDeltas& deltas) {
-    const Names names(deltas);
-    const double value = (names.*kFormulas[number])();
+    const MetricValues values = values_of(deltas);
+    const double value = (values.*kFormulas[number])();
     return std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
