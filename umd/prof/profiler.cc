@@ -100,12 +100,18 @@ Result<orrProfSubscription_t> Profiler::subscribe(orrProfCallback callback, void
                 orrProfMaxSubscriptions);
 }
 
-const Profiler::Slot* Profiler::find(orrProfSubscription_t subscription) const {
+Profiler::Named Profiler::named_by(orrProfSubscription_t subscription) {
+    static_assert(orrProfMaxSubscriptions == 8);  // three bits of a handle
     const auto handle = reinterpret_cast<std::uintptr_t>(subscription);
     const std::uint64_t number = handle & kHandleBits;
-    const Slot& slot = slots_[number & 7];
     const bool kind = (handle & ~kHandleBits) == handle_mark(HandleKind::kProfSubscription);
-    return kind && slot.owner != 0 && slot.generation.load() == number >> 3 ? &slot : nullptr;
+    return {number & 7, kind ? number >> 3 : 0};
+}
+
+const Profiler::Slot* Profiler::find(orrProfSubscription_t subscription) const {
+    const auto [number, generation] = named_by(subscription);
+    const Slot& slot = slots_[number];
+    return generation != 0 && slot.generation.load() == generation ? &slot : nullptr;
 }
 
 bool Profiler::wants(orrProfSubscription_t subscription, std::uint64_t want) const {
@@ -122,14 +128,11 @@ std::string Profiler::name_of(orrProfSubscription_t subscription) const {
 }
 
 Status Profiler::unsubscribe(orrProfSubscription_t subscription, std::chrono::milliseconds limit) {
-    static_assert(orrProfMaxSubscriptions == 8);  // three bits of a handle
-    const auto handle = reinterpret_cast<std::uintptr_t>(subscription);
-    const std::uint64_t number = handle & kHandleBits;
-    Slot& slot = slots_[number & 7];
-    const bool kind = (handle & ~kHandleBits) == handle_mark(HandleKind::kProfSubscription);
+    const auto [number, generation] = named_by(subscription);
+    Slot& slot = slots_[number];
     {
         const std::lock_guard lock(mutex_);
-        if (!kind || slot.owner == 0 || slot.owner != number >> 3) {
+        if (generation == 0 || slot.owner != generation) {
             return fail(orrErrorInvalidHandle, "{} is not a subscription, or was ended",
                         fmt::ptr(subscription));
         }
@@ -151,7 +154,7 @@ Status Profiler::unsubscribe(orrProfSubscription_t subscription, std::chrono::mi
         pause = std::min(pause * 2, std::chrono::microseconds{1'000});
     }
     const std::lock_guard lock(mutex_);
-    if (slot.owner == number >> 3) slot.owner = 0;
+    if (slot.owner == generation) slot.owner = 0;
     return {};
 }
 

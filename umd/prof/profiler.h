@@ -76,6 +76,12 @@ class Profiler {
     // generation: only of this one; 0: any. The generation that was told, 0: it was nobody.
     std::uint64_t call(Slot& slot, orrProfRecord& record, std::uint32_t want,
                        std::uint64_t generation) noexcept;
+    // Which slot a handle names, and whose it is then; generation 0: it is no subscription's handle.
+    struct Named {
+        std::size_t slot;
+        std::uint64_t generation;
+    };
+    static Named named_by(orrProfSubscription_t subscription);
     // Of a subscription; nullptr: it has ended, or is none. Under mutex_.
     const Slot* find(orrProfSubscription_t subscription) const;
     std::uint32_t bit(const Slot& slot) const { return 1u << (&slot - slots_.data()); }

@@ -397,14 +397,15 @@ Status WorkLog::tell_all() {
         return known == streams.end() ? nullptr : known->stream.get();
     });
     std::uint64_t count = 0;
+    std::deque<StepNote> steps;
     for (const Known& known : streams) {
         count += known.stream->trail().drop(known.executed);
-        known.stream->trail().take_steps(known.executed, steps_);
+        known.stream->trail().take_steps(known.executed, steps);
     }
     if (count != 0) lost_ = lost_.value_or(0) + count;
     if (const auto lost = std::exchange(lost_, std::nullopt)) tell_lost(*lost);
-    for (; !steps_.empty(); steps_.pop_front())
-        tell_step(steps_.front());
+    for (const StepNote& step : steps)
+        tell_step(step);
     return sampled;
 }
 

@@ -162,7 +162,6 @@ class WorkLog {
     std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
     std::deque<Kept> backlog_;
     std::optional<std::uint64_t> lost_;  // some, so many at least beside those that trails count
-    std::deque<StepNote> steps_;
 };
 
 }  // namespace orrery::umd

@@ -277,8 +277,10 @@ std::vector<StepNote> GraphExec::steps(std::uint32_t number, std::uint32_t from,
     if (!steps_wanted()) [[likely]]
         return steps;
     const Lane& lane = lanes_[number];
-    for (const auto& [packet, node] : lane.steps) {
-        if (packet < from || packet >= to) continue;
+    // By their packets.
+    for (auto at = std::ranges::lower_bound(lane.steps, from, {}, &Lane::Step::packet);
+         at != lane.steps.end() && at->packet < to; ++at) {
+        const auto& [packet, node] = *at;
         const OpNote& note = lane.notes[packet];
         const orrProfStepKind kind = note.op == Op::kKernel ? orrProfStepKernel
                                      : note.op == Op::kFill ? orrProfStepFill
