@@ -6,8 +6,10 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -84,6 +86,25 @@ Answer GuestProgram::ask(const char* what) {
     card();  // which are there by now
     if (vm_ <= 0) vm_ = find(false);
     return answer;
+}
+
+int main_of(const char* bench, int argc, char** argv, void (*measure)(Measured& measured, char** command)) {
+    if (argc < 2) {
+        fmt::print(stderr,
+                   "usage: {0} COMMAND...\nCOMMAND starts {0}_guest, in a VM with a card. "
+                   "orrery-bench makes a table of what is printed.\n",
+                   bench);
+        return 2;
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        Measured measured;
+        measure(measured, argv + 1);
+        return measured.print() ? 0 : 1;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}: {}\n", bench, error.what());
+        return 1;
+    }
 }
 
 }  // namespace orrery::bench

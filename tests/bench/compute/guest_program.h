@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "tools/bench/measured.h"
+
 namespace orrery::bench {
 
 struct Answer {
@@ -35,5 +37,8 @@ class GuestProgram {
     pid_t process_ = -1, card_ = -1, vm_ = -1;
     std::unique_ptr<std::FILE, Closer> to_, from_;
 };
+
+// The main() of a bench, "bench_x", whose guest's program is "bench_x_guest": prints what `measure` has.
+int main_of(const char* bench, int argc, char** argv, void (*measure)(Measured& measured, char** command));
 
 }  // namespace orrery::bench

@@ -3,7 +3,6 @@
 // VM.
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -88,21 +87,5 @@ void measure(Measured& measured, char** command) {
 }  // namespace orrery::bench
 
 int main(int argc, char** argv) {
-    using namespace orrery::bench;
-    if (argc < 2) {
-        fmt::print(
-            stderr,
-            "usage: bench_compute COMMAND...\nCOMMAND starts bench_compute_guest, in a VM with a card. "
-            "orrery-bench makes a table of what is printed.\n");
-        return 2;
-    }
-    std::signal(SIGPIPE, SIG_IGN);
-    try {
-        Measured measured;
-        measure(measured, argv + 1);
-        return measured.print() ? 0 : 1;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "bench_compute: {}\n", error.what());
-        return 1;
-    }
+    return orrery::bench::main_of("bench_compute", argc, argv, orrery::bench::measure);
 }

@@ -75,16 +75,7 @@ class World {
         return reinterpret_cast<std::uint64_t*>(rig.vram.data() + kDataOffset + at);
     }
     orr_desc_kernel desc(Kernel kernel, std::uint64_t args, std::uint32_t groups, std::uint16_t items = 1) {
-        orr_desc_kernel d{};
-        d.op = ORR_DESC_KERNEL;
-        d.asid = 1;
-        std::memcpy(&d.entry, rig.vram.data() + kernel * sizeof d.entry, sizeof d.entry);
-        d.args = args;
-        d.grid_x = groups;
-        d.grid_y = d.grid_z = 1;
-        d.block_x = items;
-        d.block_y = d.block_z = 1;
-        return d;
+        return kernel_desc(rig, kernel, args, groups, items);
     }
     // Arguments at `at` in the data; their address there.
     std::uint64_t args(std::initializer_list<std::uint64_t> values, std::uint64_t at = 0) {

@@ -130,17 +130,6 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
-    if ((argc == 2 || argc == 3) && std::string_view(argv[1]) == "--instructions") {
-        try {
-            for (const double count :
-                 orrery::bench::instructions_of_a_launch(kStepped, argc == 3 ? argv[2] : nullptr))
-                fmt::print("{}\n", count);
-            return 0;
-        } catch (const std::exception& error) {
-            fmt::print(stderr, "orrery-bench-guest: {}\n", error.what());
-            return 1;
-        }
-    }
     const auto sizes = parse(argc, argv);
     if (sizes.empty()) {
         fmt::print(stderr,
