@@ -18,8 +18,7 @@ using Json = nlohmann::ordered_json;
 
 class Writer {
   public:
-    explicit Writer(const Model& model)
-        : begin_ns_(model.profile.begin_ns), machines_(model.profile.machines.size()) {}
+    explicit Writer(const Model& model) : model_(model), begin_ns_(model.profile.begin_ns) {}
 
     void add(const Activity& activity) {
         const Process& process = *activity.process;
@@ -160,7 +159,7 @@ class Writer {
         if (is_new) {
             ++made_devices_;
             pid_ = found->second;
-            name("process_name", pid_, device_title(activity, device));
+            name("process_name", pid_, device_title(model_, activity, device));
         }
         return found->second;
     }
@@ -169,14 +168,9 @@ class Writer {
         return process.pid + process.machine_at * 100'000'000;
     }
     std::string title(const Process& process) const {
-        return machines_ < 2 ? process.command
-                             : fmt::format("machine {}: {}", process.machine_at + 1, process.command);
-    }
-    std::string device_title(const Activity& activity, std::uint32_t device) const {
-        const Process& process = *activity.process;
-        return fmt::format("device {} of process {}{}, {}", device, process.pid,
-                           machines_ < 2 ? "" : fmt::format(" of machine {}", process.machine_at + 1),
-                           clock_text(*activity.device(device)));
+        return model_.profile.machines.size() < 2
+                   ? process.command
+                   : fmt::format("machine {}: {}", process.machine_at + 1, process.command);
     }
     double microseconds(std::uint64_t ns) const { return static_cast<double>(ns - begin_ns_) / 1000.0; }
 
@@ -207,8 +201,8 @@ class Writer {
     }
 
     static constexpr std::uint64_t kFirstTrack = std::uint64_t{1} << 32;  // no thread has it
+    const Model& model_;
     const std::uint64_t begin_ns_;
-    const std::size_t machines_;
     std::uint64_t pid_ = 0, made_devices_ = 0, flows_ = 0, made_tracks_ = 0;
     std::map<std::uint32_t, std::uint64_t> devices_;  // of the process, as processes of the timeline
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of this process's domains
@@ -217,10 +211,13 @@ class Writer {
 
 }  // namespace
 
-std::string clock_text(const DeviceModel& device) {
-    return device.on_host_clock
-               ? fmt::format("the host's time to {} us", (device.stretches.worst_ns + 999) / 1000)
-               : std::string("model time");
+std::string device_title(const Model& model, const Activity& activity, std::uint32_t number) {
+    const DeviceModel& device = *activity.device(number);
+    return fmt::format("device {} of process {}{}, {}", number, activity.process->pid,
+                       of_machine(model, *activity.process),
+                       device.on_host_clock
+                           ? fmt::format("the host's time to {} us", (device.stretches.worst_ns + 999) / 1000)
+                           : std::string("model time"));
 }
 
 std::string chrome_json(const Model& model) {

@@ -14,6 +14,17 @@ std::vector<std::vector<const Process::Sample*>> samples_of_sets(const Process& 
     return of_set;
 }
 
+std::vector<std::optional<std::uint64_t>> went_up(const Process& process, const Process::SampleSet& set,
+                                                  const Process::Sample& first, const Process::Sample& last) {
+    std::vector<std::optional<std::uint64_t>> all(set.counters.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const std::uint64_t from = process.sample_values[first.first + i],
+                            to = process.sample_values[last.first + i];
+        if (to >= from) all[i] = to - from;
+    }
+    return all;
+}
+
 std::vector<CounterSeries> counter_series(const Activity& activity) {
     const Process& process = *activity.process;
     std::vector<CounterSeries> all;

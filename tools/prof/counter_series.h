@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,10 @@ namespace orrery::prof {
 
 // The samples of each of the process's sample_sets, by time.
 std::vector<std::vector<const Process::Sample*>> samples_of_sets(const Process& process);
+
+// How much each counter of a set went up between two samples of it; nothing: it went down, so it began anew.
+std::vector<std::optional<std::uint64_t>> went_up(const Process& process, const Process::SampleSet& set,
+                                                  const Process::Sample& first, const Process::Sample& last);
 
 struct CounterSeries {
     std::uint32_t device = 0;

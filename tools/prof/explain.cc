@@ -139,11 +139,10 @@ std::string device_text(const Explanation& all, const DeviceSums& device) {
 
 }  // namespace
 
-Explanation explain(const Model& model, const Activity& activity) {
+Explanation explain(const Model& model, const Activity& activity, const BarrierLasts& lasts) {
     Explanation all;
     all.activity = &activity;
     all.sums = sums_of(activity);
-    const BarrierLasts lasts(model);
     for (const DeviceSums& device : all.sums.devices)
         look(model, activity, all.sums, device, lasts, all.findings);
     largest_first(all.findings, &Finding::share);
@@ -152,8 +151,9 @@ Explanation explain(const Model& model, const Activity& activity) {
 
 std::string explain_text(const Model& model) {
     std::string text;
+    const BarrierLasts lasts(model);
     for (const Activity& activity : model.processes) {
-        const Explanation all = explain(model, activity);
+        const Explanation all = explain(model, activity, lasts);
         text += (text.empty() ? "" : "\n") + process_title(model, activity);
         if (all.sums.devices.empty()) text += "  no card did anything for it that is in the profile\n";
         for (const DeviceSums& device : all.sums.devices)
@@ -165,8 +165,9 @@ std::string explain_text(const Model& model) {
 
 std::string explain_json(const Model& model) {
     Json json = {{"processes", Json::array()}};
+    const BarrierLasts lasts(model);
     for (const Activity& activity : model.processes) {
-        const Explanation all = explain(model, activity);
+        const Explanation all = explain(model, activity, lasts);
         Json process = {{"pid", activity.process->pid}, {"command", activity.process->command}};
         Json& devices = process["devices"] = Json::array();
         for (const DeviceSums& device : all.sums.devices) {

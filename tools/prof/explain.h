@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/prof/analysis.h"
+#include "tools/prof/steps.h"
 
 namespace orrery::prof {
 
@@ -34,7 +35,8 @@ inline constexpr double kLeastShare = 0.1;
 // In less model time a launch or two is all that there is to see.
 inline constexpr std::uint64_t kLeastSpanPs = 50'000'000;
 
-Explanation explain(const Model& model, const Activity& activity);
+// lasts: of the model.
+Explanation explain(const Model& model, const Activity& activity, const BarrierLasts& lasts);
 
 // Of all processes.
 std::string explain_text(const Model& model);

@@ -100,12 +100,11 @@ std::optional<LinkCounts> link_counts(const Activity& activity, const DeviceMode
         const Process::Sample &first = *sets[number].front(), &last = *sets[number].back();
         LinkCounts own;
         std::size_t known = 0;
-        for (std::size_t i = 0; i < set.counters.size(); ++i) {
-            const std::uint64_t from = process.sample_values[first.first + i],
-                                to = process.sample_values[last.first + i];
+        const auto ups = went_up(process, set, first, last);
+        for (std::size_t i = 0; i < ups.size(); ++i) {
             for (const auto& [name, member] : kCounters) {
-                if (process.text(set.counters[i].name) != name || to < from) continue;
-                own.*member = to - from;
+                if (process.text(set.counters[i].name) != name || !ups[i]) continue;
+                own.*member = *ups[i];
                 ++known;
             }
         }

@@ -51,6 +51,8 @@ struct Work {
     // Of a wait: the work (of Activity::work) that its signal came behind; kNone: none that is here.
     std::uint32_t cause = kNone;
     bool goes_on = false;  // it was preempted, and the next part of the same run is here as well
+    // A run in parts is one.
+    std::uint64_t runs() const { return goes_on ? 0 : 1; }
 
     Operation operation() const { return static_cast<Operation>(record->operation); }
     Outcome outcome() const { return static_cast<Outcome>(record->outcome); }

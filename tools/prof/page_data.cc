@@ -49,7 +49,7 @@ Json optional(const std::optional<double>& value) {
 
 class Writer {
   public:
-    explicit Writer(const Model& model) : model_(model), host_begin_(model.profile.begin_ns) {
+    explicit Writer(const Model& model) : model_(model), lasts_(model), host_begin_(model.profile.begin_ns) {
         std::optional<std::uint64_t> first;
         for (const Activity& activity : model.processes) {
             if (!activity.work.empty())
@@ -156,7 +156,7 @@ class Writer {
                           slices, model_begin_, &activity, &places);
             }
         }
-        const Explanation explained = explain(model_, activity);
+        const Explanation explained = explain(model_, activity, lasts_);
         for (const Finding& finding : explained.findings)
             findings_.push_back(finding_json(finding, number));
         for (const DeviceSums& sums : explained.sums.devices) {
@@ -210,7 +210,7 @@ class Writer {
         for (const std::uint32_t i : device.work) {
             const Kind kind = kind_of(activity.work[i]);
             if (kind < first || kind > last) continue;
-            runs += activity.work[i].goes_on ? 0 : 1;
+            runs += activity.work[i].runs();
             changes.emplace_back(activity.work[i].record->begin_ps, 1);
             changes.emplace_back(activity.work[i].record->end_ps, -1);
         }
@@ -296,6 +296,7 @@ class Writer {
     PageColumn& column(const char* name) { return columns_.emplace_back(name, PageColumn{}).second; }
 
     const Model& model_;
+    const BarrierLasts lasts_;
     const std::uint64_t host_begin_;
     std::uint64_t model_begin_ = 0;
     PageTexts texts_;

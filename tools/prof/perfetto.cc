@@ -67,7 +67,7 @@ std::size_t stage_of(const Work& work) {
 
 class Writer {
   public:
-    explicit Writer(const Model& model) : machines_(model.profile.machines.size()) {
+    explicit Writer(const Model& model) : model_(model) {
         pb::TracePacket& packet = this->packet();
         packet.set_sequence_flags(kCleared);
         for (std::size_t i = 0; i < kStages.size(); ++i) {
@@ -263,7 +263,8 @@ class Writer {
         auto& queue = *packet().mutable_interned_data()->add_gpu_specifications();
         queue.set_iid(found->second);
         // With the card, as there are readers that know queues by their names alone.
-        queue.set_name(fmt::format("{}, {}{}", kStages[stage].queue, card, of_machine(*activity.process)));
+        queue.set_name(
+            fmt::format("{}, {}{}", kStages[stage].queue, card, of_machine(model_, *activity.process)));
         queue.set_description(kStages[stage].description);
         return found->second;
     }
@@ -282,9 +283,6 @@ class Writer {
         }
     }
 
-    std::string of_machine(const Process& process) const {
-        return machines_ < 2 ? "" : fmt::format(" of machine {}", process.machine_at + 1);
-    }
     // Slices of no length would end before they begin.
     static std::pair<std::uint64_t, std::uint64_t> times(const Activity& activity, const Work& one) {
         const Stretch& stretch = activity.device(one.record->device)->stretch_of(one);
@@ -294,9 +292,7 @@ class Writer {
     std::uint64_t device_track(const Activity& activity, std::uint32_t device) {
         const auto [found, is_new] = device_tracks_.try_emplace(device, last_track_ + 1);
         if (is_new) {
-            describe(++last_track_)
-                .set_name(fmt::format("device {} of process {}{}, {}", device, activity.process->pid,
-                                      of_machine(*activity.process), clock_text(*activity.device(device))));
+            describe(++last_track_).set_name(device_title(model_, activity, device));
         }
         return found->second;
     }
@@ -360,7 +356,7 @@ class Writer {
 
     static constexpr std::uint32_t kCleared = 1, kNeedsState = 2;  // what is named by an iid
     static constexpr std::uint64_t kFirstStage = 1, kFirstQueue = kFirstStage + kStages.size();
-    const std::size_t machines_;
+    const Model& model_;
     pb::Trace trace_;
     Pids pids_;
     std::int32_t pid_ = 0;  // of the process, as the next

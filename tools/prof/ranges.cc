@@ -10,7 +10,7 @@ namespace orrery::prof {
 void RangeSums::add(const Work& one) {
     const bool kernel = one.operation() == Operation::kKernel;
     if (!kernel && one.operation() != Operation::kCopy && one.operation() != Operation::kFill) return;
-    const std::uint64_t one_run = one.goes_on ? 0 : 1;
+    const std::uint64_t one_run = one.runs();
     work += one_run;
     (kernel ? kernels : copies) += one_run;
     (kernel ? kernel_ps : copy_ps) += one.ps();

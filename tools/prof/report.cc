@@ -390,7 +390,6 @@ std::map<std::uint64_t, std::uint64_t> last_ranks(const Activity& activity, cons
     std::map<std::uint64_t, std::uint64_t> counts;
     std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // of several members in one process
     for (const StepRecord& step : activity.process->steps) {
-        if (kind_of(step) != StepKind::kBarrier || on_host(step)) continue;
         const auto last = lasts.last(activity, step);
         if (last && seen.emplace(step.owner, step.round).second) ++counts[*last];
     }

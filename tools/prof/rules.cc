@@ -273,8 +273,7 @@ std::optional<Late> late_rank(const Facts& facts) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, Late> ranks;
     std::uint64_t known = 0;
     for (const StepRecord& step : facts.activity.process->steps) {
-        if (kind_of(step) != StepKind::kBarrier || !std::cmp_equal(step.device, facts.device.device->number))
-            continue;
+        if (!std::cmp_equal(step.device, facts.device.device->number)) continue;
         const auto last = facts.lasts.last(facts.activity, step);
         if (!last) continue;
         ++known;

@@ -34,8 +34,11 @@ std::set<std::string> sampled_sources(const Model& model);
 
 // "process 7: program" and a line's end; with its machine, if there are several.
 std::string process_title(const Model& model, const Activity& activity);
-// How a timeline of the host has a card's work: "the host's time to 7 us", "model time".
-std::string clock_text(const DeviceModel& device);
+// " of machine 2", if there are several.
+std::string of_machine(const Model& model, const Process& process);
+// Of a timeline of the host, with how that has the card's work: "device 0 of process 7, the host's time to 7
+// us", "… model time".
+std::string device_title(const Model& model, const Activity& activity, std::uint32_t number);
 // Of several machines: how exact their hosts' clocks are to the first one's; else "".
 std::string machines_text(const Model& model);
 // Names are of anybody's file: a terminal gets no control characters, and a line no end.

@@ -84,14 +84,11 @@ std::string samples_text(const Activity& activity) {
         const std::uint64_t passed = last.time_ps - first.time_ps;
         std::vector<Count> counts;
         bool clock = false;
-        for (std::size_t i = 0; i < set.counters.size(); ++i) {
-            const std::uint64_t from = process.sample_values[first.first + i],
-                                to = process.sample_values[last.first + i];
+        const auto ups = went_up(process, set, first, last);
+        for (std::size_t i = 0; i < ups.size(); ++i) {
             const std::string name(process.text(set.counters[i].name));
             clock = clock || name == kClock;
-            // One that has gone down began anew.
-            counts.emplace_back(name, std::string(process.text(set.counters[i].unit)),
-                                to - std::min(to, from));
+            counts.emplace_back(name, std::string(process.text(set.counters[i].unit)), ups[i].value_or(0));
         }
         // What rates are of is known whether it is sampled or not.
         if (!clock) counts.emplace_back(kClock, "ps", passed);
@@ -113,8 +110,7 @@ std::string counted_text(const Activity& activity) {
         for (const std::uint32_t i : device.work) {
             const Work& work = activity.work[i];
             if (work.counters == nullptr) continue;
-            // A run in parts is one.
-            (work.operation() == Operation::kKernel ? kernels : others) += work.goes_on ? 0 : 1;
+            (work.operation() == Operation::kKernel ? kernels : others) += work.runs();
             for (std::size_t field = 0; field < sums.size(); ++field)
                 sums[field] += work.counters->*kCounterFields[field].value;
         }
@@ -201,12 +197,13 @@ std::string missing_text(const Process& process) {
     return text;
 }
 
+std::string of_machine(const Model& model, const Process& process) {
+    return model.profile.machines.size() < 2 ? "" : fmt::format(" of machine {}", process.machine_at + 1);
+}
+
 std::string process_title(const Model& model, const Activity& activity) {
     const Process& process = *activity.process;
-    const std::string machine = model.profile.machines.size() > 1
-                                    ? fmt::format(" of machine {}", process.machine_at + 1)
-                                    : std::string();
-    return fmt::format("process {}{}: {}\n", process.pid, machine, plain(process.command));
+    return fmt::format("process {}{}: {}\n", process.pid, of_machine(model, process), plain(process.command));
 }
 
 std::string machines_text(const Model& model) {

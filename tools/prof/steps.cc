@@ -27,6 +27,10 @@ class Owners {
     std::map<std::uint16_t, std::uint64_t> counts_;
 };
 
+bool is_barrier_in_stream(const StepRecord& step) {
+    return kind_of(step) == StepKind::kBarrier && !on_host(step);
+}
+
 std::pair<std::uint64_t, std::uint64_t> time_of(const StepRecord& step) {
     return on_host(step) ? std::pair(step.begin_ns, step.end_ns) : std::pair(step.begin_ps, step.end_ps);
 }
@@ -147,7 +151,7 @@ BarrierLasts::BarrierLasts(const Model& model) : model_(model) {
     std::map<Key, Round> rounds;
     for (const Activity& activity : model.processes) {
         for (const StepRecord& step : activity.process->steps) {
-            if (kind_of(step) != StepKind::kBarrier || on_host(step)) continue;
+            if (!is_barrier_in_stream(step)) continue;
             Round& round = rounds[key_of(activity, step)];
             round.members = step.members;
             // What is not here may have been its wait.
@@ -161,8 +165,9 @@ BarrierLasts::BarrierLasts(const Model& model) : model_(model) {
     }
 }
 
-std::optional<std::uint64_t> BarrierLasts::last(const Activity& activity, const StepRecord& barrier) const {
-    const auto found = lasts_.find(key_of(activity, barrier));
+std::optional<std::uint64_t> BarrierLasts::last(const Activity& activity, const StepRecord& step) const {
+    if (!is_barrier_in_stream(step)) return {};
+    const auto found = lasts_.find(key_of(activity, step));
     return found == lasts_.end() ? std::nullopt : std::optional(found->second);
 }
 

@@ -54,8 +54,8 @@ std::vector<StepSums> step_sums(const Activity& activity);
 class BarrierLasts {
   public:
     explicit BarrierLasts(const Model& model);
-    // The rank; nothing: not known.
-    std::optional<std::uint64_t> last(const Activity& activity, const StepRecord& barrier) const;
+    // The rank; nothing: not known, or the step is no such barrier.
+    std::optional<std::uint64_t> last(const Activity& activity, const StepRecord& step) const;
 
   private:
     // The process, of groups that are of one; the owner, the round.

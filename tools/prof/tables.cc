@@ -275,7 +275,7 @@ class Writer {
              step.correlation,
              step.external,
              n(step.thread),
-             kind_of(step) == StepKind::kBarrier && !on_host(step) && last ? Value(*last) : Value()});
+             last ? Value(*last) : Value()});
     }
     void write_range(std::uint64_t range, const RangeSums& sums) {
         if (sums.work == 0) return;

@@ -63,7 +63,7 @@ class Explain : public ::testing::Test {
         auto profile = parse_profile(made_profile(part_.bytes()));
         EXPECT_TRUE(profile) << profile.error().text;
         model_.emplace(*std::move(profile));
-        all_ = explain(*model_, model_->processes.at(0));
+        all_ = explain(*model_, model_->processes.at(0), BarrierLasts(*model_));
         return all_;
     }
     // What limits device 0 most.

@@ -168,7 +168,7 @@ std::string of_a_group(const std::vector<std::vector<std::pair<std::uint64_t, st
 }
 
 std::string limit_of(const Model& model, std::size_t process) {
-    for (const Finding& finding : explain(model, model.processes.at(process)).findings) {
+    for (const Finding& finding : explain(model, model.processes.at(process), BarrierLasts(model)).findings) {
         if (finding.rule == "rank") return finding.title + ": " + finding.evidence;
     }
     return "";

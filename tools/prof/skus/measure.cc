@@ -134,7 +134,7 @@ Measured measured_of(const Model& model, std::string_view name) {
             return measured;
         }
         const Model alone(only(activity, tree, range));
-        const Explanation explained = explain(alone, alone.processes[0]);
+        const Explanation explained = explain(alone, alone.processes[0], BarrierLasts(alone));
         const DeviceSums* longest = nullptr;
         for (const DeviceSums& device : explained.sums.devices) {
             if (longest == nullptr || device.span_ps > longest->span_ps) longest = &device;
