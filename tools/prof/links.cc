@@ -6,51 +6,76 @@
 #include <utility>
 
 #include "tools/prof/counter_series.h"
-#include "tools/prof/intervals.h"
 
 namespace orrery::prof {
-namespace {
 
-// Cards that keep step have one time.
-bool in_step(const Activity& activity, std::uint32_t device) {
-    return std::ranges::any_of(activity.process->clocks, [&](const ClockRecord& clock) {
-        return clock.device == device && clock.in_step != 0;
-    });
-}
-
-struct Carried {
-    std::uint64_t bytes = 0;
-    Intervals times;
-};
-// What this card's engines copied to the peer, or from it.
-Carried copies(const Activity& activity, const DeviceModel& device, std::int32_t peer, Direction direction) {
-    Carried carried;
-    for (const std::uint32_t i : device.work) {
-        const Work& one = activity.work[i];
-        if (one.operation() != Operation::kCopy || direction_of(*one.record) != direction) continue;
-        if ((direction == Direction::kToPeer ? one.record->destination : one.record->source) != peer)
-            continue;
-        carried.bytes += one.record->bytes;
-        carried.times.push_back({one.record->begin_ps, one.record->end_ps});
+LinkTraffic::LinkTraffic(const Model& model) {
+    for (const Activity& activity : model.processes) {
+        for (const DeviceModel& device : activity.devices) {
+            const auto card = card_of(activity, device.number);
+            if (!card) continue;
+            cards_.insert(*card);
+            // Cards that keep step have one time.
+            if (std::ranges::any_of(activity.process->clocks, [&](const ClockRecord& clock) {
+                    return clock.device == device.number && clock.in_step != 0;
+                })) {
+                in_step_.insert(*card);
+            }
+            for (const std::uint32_t i : device.work) {
+                const Work& one = activity.work[i];
+                const WorkRecord& record = *one.record;
+                if (one.operation() != Operation::kCopy) continue;
+                const Direction direction = direction_of(record);
+                if (direction != Direction::kToPeer && direction != Direction::kFromPeer) continue;
+                const std::int32_t place =
+                    direction == Direction::kToPeer ? record.destination : record.source;
+                const auto peer =
+                    place < 0 ? std::nullopt : card_of(activity, static_cast<std::uint32_t>(place));
+                Carried& to = copies_[{*card, peer ? peer->uid : 0, direction}];
+                to.bytes += record.bytes;
+                to.times.push_back({record.begin_ps, record.end_ps});
+            }
+        }
     }
-    carried.times = union_of(std::move(carried.times));
-    return carried;
+    for (auto& [key, one] : copies_)
+        one.times = union_of(std::move(one.times));
 }
 
-LinkSums::Way way_of(Carried own, Carried peers, bool one_time) {
-    LinkSums::Way way{own.bytes + peers.bytes, 0};
-    if (!one_time) {
-        way.ps = length_of(own.times) + length_of(peers.times);
+std::optional<LinkTraffic::Card> LinkTraffic::card_of(const Activity& activity, std::uint32_t number) {
+    const std::size_t machine = activity.process->machine_at;
+    const DeviceModel* const device = activity.device(number);
+    if (device != nullptr && device->card != nullptr) return Card{machine, device->card->uid};
+    // A card that did nothing for the process is known by its links to others.
+    for (const DeviceModel& other : activity.devices) {
+        for (const LinkRecord* link : other.links) {
+            if (link->peer_device >= 0 && static_cast<std::uint32_t>(link->peer_device) == number)
+                return Card{machine, link->peer_uid};
+        }
+    }
+    return std::nullopt;
+}
+
+const LinkTraffic::Carried& LinkTraffic::carried(const Key& key) const {
+    static const Carried kNothing;
+    const auto found = copies_.find(key);
+    return found == copies_.end() ? kNothing : found->second;
+}
+
+LinkSums::Way LinkTraffic::way(const Card& card, const Card& peer, Direction own, Direction peers) const {
+    const Carried& one = carried({card, peer.uid, own});
+    const Carried& other = carried({peer, card.uid, peers});
+    LinkSums::Way way{one.bytes + other.bytes, 0};
+    if (!in_step_.contains(card) || !in_step_.contains(peer)) {
+        way.ps = length_of(one.times) + length_of(other.times);
         return way;
     }
-    own.times.insert(own.times.end(), peers.times.begin(), peers.times.end());
-    way.ps = length_of(union_of(std::move(own.times)));
+    Intervals both = one.times;
+    both.insert(both.end(), other.times.begin(), other.times.end());
+    way.ps = length_of(union_of(std::move(both)));
     return way;
 }
 
-}  // namespace
-
-std::vector<LinkSums> link_sums(const Activity& activity, const DeviceModel& device) {
+std::vector<LinkSums> LinkTraffic::of(const Activity& activity, const DeviceModel& device) const {
     std::vector<LinkSums> all;
     std::vector<const LinkRecord*> links = device.links;
     std::ranges::sort(links, {}, &LinkRecord::port);
@@ -64,22 +89,26 @@ std::vector<LinkSums> link_sums(const Activity& activity, const DeviceModel& dev
         found->ports.push_back(link);
         found->gb_per_s += link->gbit_per_s / 8.0;
     }
+    const auto card = card_of(activity, device.number);
     for (LinkSums& one : all) {
-        const std::int32_t peer = one.first().peer_device;
-        if (peer < 0) continue;
-        const auto own = static_cast<std::int32_t>(device.number);
-        const DeviceModel* const other = activity.device(static_cast<std::uint32_t>(peer));
-        const auto of_other = [&](Direction direction) {
-            return other == nullptr ? Carried() : copies(activity, *other, own, direction);
-        };
-        const bool one_time =
-            in_step(activity, device.number) && in_step(activity, static_cast<std::uint32_t>(peer));
-        one.sent = way_of(copies(activity, device, peer, Direction::kToPeer), of_other(Direction::kFromPeer),
-                          one_time);
-        one.received = way_of(copies(activity, device, peer, Direction::kFromPeer),
-                              of_other(Direction::kToPeer), one_time);
+        const Card peer{activity.process->machine_at, one.first().peer_uid};
+        one.known = card && (one.first().peer_device >= 0 || cards_.contains(peer));
+        if (!one.known) continue;
+        one.sent = way(*card, peer, Direction::kToPeer, Direction::kFromPeer);
+        one.received = way(*card, peer, Direction::kFromPeer, Direction::kToPeer);
     }
     return all;
+}
+
+std::pair<LinkSums::Way, LinkSums::Way> LinkTraffic::elsewhere(const Activity& activity,
+                                                               const DeviceModel& device) const {
+    const auto card = card_of(activity, device.number);
+    if (!card) return {};
+    const auto sum = [&](Direction direction) {
+        const Carried& one = carried({*card, 0, direction});
+        return LinkSums::Way{one.bytes, length_of(one.times)};
+    };
+    return {sum(Direction::kToPeer), sum(Direction::kFromPeer)};
 }
 
 std::optional<LinkCounts> link_counts(const Activity& activity, const DeviceModel& device) {

@@ -1,10 +1,15 @@
-// What a card's links carried for a process.
+// What links of cards carried.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
+#include "tools/prof/intervals.h"
 #include "tools/prof/model.h"
 
 namespace orrery::prof {
@@ -13,7 +18,8 @@ struct LinkSums {
     std::vector<const LinkRecord*>
         ports;            // that lead to the same peer: which of them a copy took is not told
     double gb_per_s = 0;  // one direction, all of them together; 0: not known
-    // Copies of either card between the two, with the time in which at least one of them ran.
+    // Copies of either card between the two, for any process of the profile, with the time in which at least
+    // one of them ran: where the cards have no time in common, at least one of each card's.
     struct Way {
         std::uint64_t bytes = 0, ps = 0;
         double gb_per_s() const {
@@ -21,12 +27,47 @@ struct LinkSums {
         }
     };
     Way sent, received;
+    bool known = true;  // false: the peer is another machine's, and no copy says to which card it went
 
     const LinkRecord& first() const { return *ports.front(); }
     double share(const Way& way) const { return gb_per_s == 0 ? 0 : way.gb_per_s() / gb_per_s; }
 };
-// By peer, in the order of their first ports.
-std::vector<LinkSums> link_sums(const Activity& activity, const DeviceModel& device);
+
+// The copies of a profile by the two cards between which they went. Cards are told apart by machine and uid,
+// as processes number them as they like. The model outlives it.
+class LinkTraffic {
+  public:
+    explicit LinkTraffic(const Model& model);
+
+    // By peer, in the order of their first ports.
+    std::vector<LinkSums> of(const Activity& activity, const DeviceModel& device) const;
+    // What the card copied to and from other machines' cards, or to several at once.
+    std::pair<LinkSums::Way, LinkSums::Way> elsewhere(const Activity& activity,
+                                                      const DeviceModel& device) const;
+
+  private:
+    struct Card {
+        std::size_t machine = 0;
+        std::uint64_t uid = 0;
+        auto operator<=>(const Card&) const = default;
+    };
+    struct Key {
+        Card card;           // whose engines copied
+        std::uint64_t peer;  // the other's uid; 0: elsewhere
+        Direction direction;
+        auto operator<=>(const Key&) const = default;
+    };
+    struct Carried {
+        std::uint64_t bytes = 0;
+        Intervals times;
+    };
+    static std::optional<Card> card_of(const Activity& activity, std::uint32_t device);
+    const Carried& carried(const Key& key) const;
+    LinkSums::Way way(const Card& card, const Card& peer, Direction own, Direction peers) const;
+
+    std::map<Key, Carried> copies_;
+    std::set<Card> cards_, in_step_;
+};
 
 // What all ports of the card carried for anybody, between the first and the last sample of these counters.
 struct LinkCounts {

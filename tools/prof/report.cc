@@ -62,8 +62,8 @@ std::string why_idle(const DeviceSums& sums) {
 
 class DeviceText {
   public:
-    DeviceText(const Activity& activity, const DeviceSums& sums, std::size_t top)
-        : activity_(activity), sums_(sums), device_(*sums.device), top_(top) {}
+    DeviceText(const Activity& activity, const DeviceSums& sums, const LinkTraffic& traffic, std::size_t top)
+        : activity_(activity), sums_(sums), device_(*sums.device), traffic_(traffic), top_(top) {}
 
     std::string text() const {
         return fmt::format("\n  {}, {} of model time from its first work to its last\n",
@@ -233,7 +233,7 @@ class DeviceText {
         return block(table, all.size());
     }
     std::string links() const {
-        const std::vector<LinkSums> all = link_sums(activity_, device_);
+        const std::vector<LinkSums> all = traffic_.of(activity_, device_);
         const bool copied = std::ranges::any_of(
             all, [](const LinkSums& one) { return one.sent.bytes + one.received.bytes > 0; });
         std::vector<text::Table::Head> heads = {
@@ -267,7 +267,20 @@ class DeviceText {
             cells.emplace_back(degraded ? "degraded" : "");
             table.row(std::move(cells));
         }
-        return block(table, 0) + (all.empty() ? "" : link_counters(all));
+        return block(table, 0) + elsewhere() + (all.empty() ? "" : link_counters(all));
+    }
+    std::string elsewhere() const {
+        const auto [sent, received] = traffic_.elsewhere(activity_, device_);
+        std::string text;
+        for (const auto& [way, name] : {std::pair(sent, "to"), std::pair(received, "from")}) {
+            if (way.bytes == 0) continue;
+            text += fmt::format(
+                "    {} copied {} cards of other machines or several cards at once ({} GB/s); over which "
+                "link "
+                "is not told\n",
+                bytes_text(way.bytes), name, number(way.gb_per_s()));
+        }
+        return text;
     }
     std::string link_counters(const std::vector<LinkSums>& all) const {
         const auto counts = link_counts(activity_, device_);
@@ -303,6 +316,7 @@ class DeviceText {
     const Activity& activity_;
     const DeviceSums& sums_;
     const DeviceModel& device_;
+    const LinkTraffic& traffic_;
     const std::size_t top_;
 };
 
@@ -385,26 +399,27 @@ std::string steps_text(const Activity& activity, std::size_t top) {
     return text;
 }
 
-// To which of the barriers whose last rank is known this process came, and who that was.
-std::map<std::uint64_t, std::uint64_t> last_ranks(const Activity& activity, const BarrierLasts& lasts) {
-    std::map<std::uint64_t, std::uint64_t> counts;
-    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // of several members in one process
-    for (const StepRecord& step : activity.process->steps) {
-        const auto last = lasts.last(activity, step);
-        if (last && seen.emplace(step.owner, step.round).second) ++counts[*last];
-    }
-    return counts;
-}
-
 std::string lasts_text(const Activity& activity, const BarrierLasts& lasts) {
+    const std::vector<LastRank> ranks = last_ranks(activity, lasts);
+    const bool several =
+        std::ranges::any_of(ranks, [&](const LastRank& one) { return one.owner != ranks.front().owner; });
     std::string text;
-    for (const auto& [rank, count] : last_ranks(activity, lasts))
-        text += fmt::format("{} rank {} ({})", text.empty() ? "" : ",", rank, text::grouped(count));
+    for (const LastRank& one : ranks) {
+        text += fmt::format("{} rank {}{} ({})", text.empty() ? "" : ",", one.rank,
+                            several ? " of " + one.owner : "", text::grouped(one.count));
+    }
     return text.empty() ? "" : "  last at its barriers in streams:" + text + "\n";
 }
 
-std::string process_text(const Model& model, const Activity& activity, const BarrierLasts& lasts,
-                         std::size_t top) {
+// What is found once for all processes.
+struct OfAll {
+    explicit OfAll(const Model& model) : lasts(model), traffic(model) {}
+
+    BarrierLasts lasts;
+    LinkTraffic traffic;
+};
+
+std::string process_text(const Model& model, const Activity& activity, const OfAll& of_all, std::size_t top) {
     const Sums sums = sums_of(activity);
     const Process& process = *activity.process;
     std::string text = process_title(model, activity);
@@ -418,8 +433,8 @@ std::string process_text(const Model& model, const Activity& activity, const Bar
     if (activity.host_memory_peak > 0)
         text += fmt::format("  pinned memory: {} at most\n", bytes_text(activity.host_memory_peak));
     for (const DeviceSums& device : sums.devices)
-        text += DeviceText(activity, device, top).text();
-    text += steps_text(activity, top) + lasts_text(activity, lasts);
+        text += DeviceText(activity, device, of_all.traffic, top).text();
+    text += steps_text(activity, top) + lasts_text(activity, of_all.lasts);
     text += ranges_text(activity, top) + calls_text(sums, top);
     if (sums.devices.empty() && sums.calls.empty()) text += "  nothing was recorded\n";
     return text + missing_text(process);
@@ -480,7 +495,11 @@ Json json_of(const Gap& gap, const Activity& activity) {
     return json;
 }
 
-Json json_of(const DeviceSums& sums, const Activity& activity, std::size_t top) {
+Json json_of(const LinkSums::Way& way) {
+    return {{"bytes", way.bytes}, {"ps", way.ps}, {"gb_per_s", way.gb_per_s()}};
+}
+
+Json json_of(const DeviceSums& sums, const Activity& activity, const LinkTraffic& traffic, std::size_t top) {
     const DeviceModel& device = *sums.device;
     Json json = {{"device", device.number}};
     if (device.card != nullptr) {
@@ -548,19 +567,23 @@ Json json_of(const DeviceSums& sums, const Activity& activity, std::size_t top) 
                          {"latency_ns", link->latency_ns}});
     }
     Json& carried = json["link_copies"] = Json::array();
-    for (const LinkSums& one : link_sums(activity, device)) {
+    for (const LinkSums& one : traffic.of(activity, device)) {
         Json row = {{"peer_uid", one.first().peer_uid}, {"peer_device", one.first().peer_device}};
         for (const LinkRecord* link : one.ports)
             row["ports"].push_back(link->port);
         row["gb_per_s"] = one.gb_per_s;
         for (const auto& [name, way] : {std::pair("sent", one.sent), std::pair("received", one.received)}) {
-            row[name] = {{"bytes", way.bytes},
-                         {"ps", way.ps},
-                         {"gb_per_s", way.gb_per_s()},
-                         {"share", one.share(way)}};
+            if (!one.known) {
+                row[name] = nullptr;
+                continue;
+            }
+            row[name] = json_of(way);
+            row[name]["share"] = one.share(way);
         }
         carried.push_back(std::move(row));
     }
+    const auto [sent_elsewhere, received_elsewhere] = traffic.elsewhere(activity, device);
+    json["elsewhere_copies"] = {{"sent", json_of(sent_elsewhere)}, {"received", json_of(received_elsewhere)}};
     if (const auto counts = link_counts(activity, device)) {
         json["link_counters"] = {{"ps", counts->ps},
                                  {"sent_bytes", counts->sent},
@@ -585,9 +608,9 @@ std::string bytes_text(std::uint64_t bytes) {
 
 std::string report_text(const Model& model, std::size_t top) {
     std::string text = machines_text(model);
-    const BarrierLasts lasts(model);
+    const OfAll of_all(model);
     for (const Activity& activity : model.processes)
-        text += (text.empty() ? "" : "\n") + process_text(model, activity, lasts, top);
+        text += (text.empty() ? "" : "\n") + process_text(model, activity, of_all, top);
     return text;
 }
 
@@ -599,7 +622,7 @@ std::string report_json(const Model& model, std::size_t top) {
             one.update({{"ahead_ns", machine.offset.ns}, {"error_ns", machine.offset.error_ns}});
         all["machines"].push_back(std::move(one));
     }
-    const BarrierLasts lasts(model);
+    const OfAll of_all(model);
     for (const Activity& activity : model.processes) {
         const Sums sums = sums_of(activity);
         const Process& process = *activity.process;
@@ -613,7 +636,7 @@ std::string report_json(const Model& model, std::size_t top) {
                      {"host_memory_peak_bytes", activity.host_memory_peak}};
         Json& devices = json["devices"] = Json::array();
         for (const DeviceSums& device : sums.devices)
-            devices.push_back(json_of(device, activity, top));
+            devices.push_back(json_of(device, activity, of_all.traffic, top));
         Json& ranges = json["ranges"] = Json::array();
         for (const NamedRange& one : named_ranges(activity)) {
             Json row = {{"name", one.name},
@@ -639,8 +662,8 @@ std::string report_json(const Model& model, std::size_t top) {
                              {"longest_ps", one.longest_ps}});
         }
         Json& last = json["last_at_barriers"] = Json::array();
-        for (const auto& [rank, count] : last_ranks(activity, lasts))
-            last.push_back({{"rank", rank}, {"count", count}});
+        for (const LastRank& one : last_ranks(activity, of_all.lasts))
+            last.push_back({{"of", one.owner}, {"rank", one.rank}, {"count", one.count}});
         Json& calls = json["calls"] = Json::array();
         for (const CallSums& one : sums.calls) {
             Json row = {{"name", one.name}};

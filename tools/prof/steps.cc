@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 namespace orrery::prof {
@@ -169,6 +170,26 @@ std::optional<std::uint64_t> BarrierLasts::last(const Activity& activity, const 
     if (!is_barrier_in_stream(step)) return {};
     const auto found = lasts_.find(key_of(activity, step));
     return found == lasts_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<LastRank> last_ranks(const Activity& activity, const BarrierLasts& lasts) {
+    Owners owners;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, LastRank> ranks;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // of several members in one process
+    for (const StepRecord& step : activity.process->steps) {
+        const std::string owner = owners.title(step);
+        const auto last = lasts.last(activity, step);
+        if (!last || !seen.emplace(step.owner, step.round).second) continue;
+        LastRank& own = ranks[{step.owner, *last}];
+        own.owner = owner;
+        own.rank = *last;
+        ++own.count;
+    }
+    std::vector<LastRank> all;
+    for (auto& [key, own] : ranks)
+        all.push_back(std::move(own));
+    std::ranges::sort(all, {}, [](const LastRank& one) { return std::tie(one.owner, one.rank); });
+    return all;
 }
 
 }  // namespace orrery::prof

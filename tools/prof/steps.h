@@ -66,4 +66,12 @@ class BarrierLasts {
     std::map<Key, std::uint64_t> lasts_;
 };
 
+// To how many of the process's barriers a rank came last, of those whose last one is known.
+struct LastRank {
+    std::string owner;  // "group 1", as StepSums has it: rank 1 of another one is somebody else
+    std::uint64_t rank = 0, count = 0;
+};
+// By owner, then by rank.
+std::vector<LastRank> last_ranks(const Activity& activity, const BarrierLasts& lasts);
+
 }  // namespace orrery::prof

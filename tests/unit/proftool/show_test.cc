@@ -213,6 +213,52 @@ TEST(Report, HasWhatLinksCarried) {
     EXPECT_EQ(sent["share"], 0.4);
     EXPECT_EQ(device["link_copies"][0]["ports"], (json{0, 1}));
     EXPECT_EQ(device["link_counters"]["retries"], 3);
+    EXPECT_TRUE(device["link_copies"][1]["sent"].is_null()) << "another machine's card";
+}
+
+// A process for each card: what one's copies carried stands with the other's link as well. Copies to other
+// machines' cards have a line of their own.
+TEST(Report, HasWhatOtherProcessesCopied) {
+    const auto part_of = [](std::int32_t own, std::int32_t peer, std::int32_t destination,
+                            std::uint64_t machine) {
+        MadePart part(machine * 10 + static_cast<std::uint64_t>(own), "rank");
+        part.head.machine = machine;
+        const auto title = part.text("Orrery 1"), pci = part.text("0000:01:00.0");
+        const auto uid = [](std::int32_t device) { return 70 + static_cast<std::uint64_t>(device); };
+        const auto device = static_cast<std::uint32_t>(own);
+        part.card(device, title, pci, 8, uid(own));
+        part.add(LinkRecord{{static_cast<std::uint16_t>(Type::kLink), sizeof(LinkRecord), 0},
+                            device,
+                            0,
+                            uid(peer),
+                            peer,
+                            0,
+                            3,
+                            8,
+                            400,
+                            500});
+        WorkRecord record =
+            part.work_of(Operation::kCopy, part.text("copy"), part.text("main"), 1'000'000, 2'000'000, 1);
+        record.device = device;
+        record.bytes = 10'240;
+        record.source = own;
+        record.destination = destination;
+        part.add(record);
+        return part.bytes();
+    };
+    const Model model = made_model(part_of(0, 1, 1, 5) + part_of(1, 0, -2, 5) + part_of(0, 1, -1, 6));
+    const json all = json::parse(report_json(model, 10))["processes"];
+    ASSERT_EQ(all.size(), 3u);
+    const auto link = [&](std::size_t process) { return all[process]["devices"][0]["link_copies"][0]; };
+    EXPECT_EQ(link(0)["sent"]["bytes"], 10'240);
+    EXPECT_EQ(link(0)["received"]["bytes"], 0);
+    EXPECT_EQ(link(1)["received"]["bytes"], 10'240) << "the other process's copy";
+    EXPECT_EQ(link(1)["sent"]["bytes"], 0);
+    EXPECT_EQ(link(2)["sent"]["bytes"], 0) << "a machine with the same cards";
+    EXPECT_EQ(all[1]["devices"][0]["elsewhere_copies"]["sent"]["bytes"], 10'240);
+    EXPECT_THAT(report_text(model, 10),
+                HasSubstr("    10.0 KiB copied to cards of other machines or several cards at "
+                          "once (10.2 GB/s); over which link is not told\n"));
 }
 
 TEST(Stat, CountsARunInPartsOnce) {

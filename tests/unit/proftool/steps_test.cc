@@ -135,9 +135,10 @@ TEST(Steps, HaveRowsOfTheirOwnInTimelines) {
     EXPECT_EQ(std::ranges::count(trace.slices, "step", &PerfettoTrace::Slice::category), 6);
 }
 
-// Four processes of a group on four cards; waits: of each barrier in us, {0, 0}: did not wait.
+// Processes of a group on a card each; waits: of each barrier in us, {0, 0}: did not wait. Of two groups they
+// come to a barrier in turn.
 std::string of_a_group(const std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>>& waits,
-                       bool named = true) {
+                       bool named = true, bool two_groups = false) {
     std::string parts;
     for (std::size_t rank = 0; rank < waits.size(); ++rank) {
         MadePart part(200 + rank, "rank");
@@ -149,7 +150,7 @@ std::string of_a_group(const std::vector<std::vector<std::pair<std::uint64_t, st
         std::uint64_t round = 0;
         for (const auto& [begin, end] : waits[rank]) {
             StepRecord step = step_of(StepOf::kGroup, StepKind::kBarrier, barrier, 0, begin * kUs, end * kUs);
-            step.owner = kOwnerOfAll | 5;
+            step.owner = kOwnerOfAll | (two_groups && round % 2 == 1 ? 6 : 5);
             step.members = static_cast<std::uint32_t>(waits.size());
             step.number = rank;
             step.round = ++round;
@@ -184,6 +185,13 @@ TEST(Barriers, NameTheRankThatCameLast) {
                   "500.000 us"));
     EXPECT_THAT(limit_of(model, 1), HasSubstr("waiting for rank 2: ")) << "who did not wait at all";
     EXPECT_THAT(report_text(model, 10), HasSubstr("last at its barriers in streams: rank 1 (1), rank 2 (1)"));
+}
+
+TEST(Barriers, KeepRanksOfTwoGroupsApart) {
+    const Model model = made_model(
+        of_a_group({{{10, 400}, {500, 510}}, {{300, 400}, {450, 510}}}, true, /*two_groups=*/true));
+    EXPECT_THAT(report_text(model, 10), HasSubstr("last at its barriers in streams: rank 1 of group 1 (1), "
+                                                  "rank 0 of group 2 (1)\n"));
 }
 
 // As before: who was last nobody knows.

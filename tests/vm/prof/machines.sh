@@ -35,6 +35,9 @@ paste -d' ' <(of $one) <(of $two) | awk -v ahead="$ahead" -v error="$error" '
 grep -q '^machine 2: its host.s clock is known to ' "$folder/report"
 [ "$(grep -c '^process [0-9]* of machine [12]: neighbours$' "$folder/report")" = 4 ]
 [ "$(grep -c '^    clock: by the host.s to ' "$folder/report")" = 4 ]
+# A ring of two machines with two cards each: one rank of each copies to its neighbour's process, one to the other machine.
+[ "$(grep -Ec '^    port [0-9]+ +device [01] .* 3\.0 MiB ' "$folder/report")" = 4 ]
+[ "$(grep -c '^    3.0 MiB copied to cards of other machines' "$folder/report")" = 2 ]
 "$prof" trace "$folder/lockstep/all.prof" -o "$folder/trace.json"
 grep -q 'of machine 2, the host.s time to ' "$folder/trace.json"
 # Perfetto knows processes by their numbers: those of both machines differ. Each work is a stage of its card, which is
