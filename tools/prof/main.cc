@@ -2,14 +2,18 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <orrery/prof.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -38,7 +42,8 @@ using namespace orrery::prof;
 constexpr const char* kHelp =
     "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
     "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]\n"
-    "                          [--trace-core DEVICE:CORE[:FROM-UNTIL]] -- COMMAND [ARGUMENT...]\n"
+    "                          [--trace-core DEVICE:CORE[:FROM-UNTIL]] [--progress SECONDS]\n"
+    "                          -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE | [-o OUTPUT] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof instructions FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
@@ -67,6 +72,8 @@ constexpr const char* kHelp =
     "  --trace-core each instruction of that vector core; FROM and UNTIL are microseconds of model time "
     "from\n"
     "               where the program first uses the card (0-40)\n"
+    "  --progress SECONDS  how much there is of the profile, so often while the command runs (10 at a\n"
+    "               terminal, else not; 0: not)\n"
     "  --sqlite     a database; docs/profile-format.md has its tables\n"
     "  --csv        the same tables as files\n"
     "  --source FOLDER  where sources of kernels lie: the page has those that samples of cores name\n"
@@ -119,6 +126,14 @@ std::uint64_t whole(std::string_view text, std::uint64_t most) {
     return error == std::errc{} && rest == text.data() + text.size() && number <= most ? number : 0;
 }
 
+// With a fraction or without; nothing: they are none.
+std::optional<double> seconds_of(std::string_view text) {
+    double seconds = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc{} || rest != text.data() + text.size() || !(seconds >= 0)) return {};
+    return seconds;
+}
+
 int run_top(const Words& words) {
     TopOptions options;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -129,12 +144,10 @@ int run_top(const Words& words) {
             options.times = whole(words[++i], 1'000'000'000);
             if (options.times == 0) return mistake(fmt::format("--batch {}: give how many tables", words[i]));
         } else if (words[i] == "--interval" && more) {
-            const std::string& word = words[++i];
-            const auto [rest, error] =
-                std::from_chars(word.data(), word.data() + word.size(), options.seconds);
-            if (error != std::errc{} || rest != word.data() + word.size() || !(options.seconds >= 0.1) ||
-                options.seconds > 3600)
-                return mistake(fmt::format("--interval {}: give 0.1 to 3600 seconds", word));
+            const auto seconds = seconds_of(words[++i]);
+            if (!seconds || *seconds < 0.1 || *seconds > 3600)
+                return mistake(fmt::format("--interval {}: give 0.1 to 3600 seconds", words[i]));
+            options.seconds = *seconds;
         } else {
             return mistake(fmt::format("top does not know {}", words[i]));
         }
@@ -145,6 +158,7 @@ int run_top(const Words& words) {
 int run_record(const Words& words) {
     Recording recording;
     recording.file = "orrery.prof";
+    if (::isatty(STDERR_FILENO) == 1) recording.progress = std::chrono::seconds(10);
     std::size_t i = 0;
     for (; i < words.size() && words[i] != "--"; ++i) {
         const bool more = i + 1 < words.size();
@@ -154,6 +168,12 @@ int run_record(const Words& words) {
             const std::uint64_t mib = whole(words[++i], 65'536);
             if (mib == 0) return mistake(fmt::format("--limit {}: give 1 to 65536 MiB", words[i]));
             recording.limit = mib << 20;
+        } else if (words[i] == "--progress" && more) {
+            const auto seconds = seconds_of(words[++i]);
+            if (!seconds || *seconds > 3600)
+                return mistake(fmt::format("--progress {}: give 0 to 3600 seconds", words[i]));
+            recording.progress =
+                std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
         } else if (words[i] == "--counters") {
             recording.counters = true;
         } else if (words[i] == "--samples" && more) {

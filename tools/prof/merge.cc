@@ -8,6 +8,7 @@
 #include "tools/prof/profile.h"
 #include "tools/prof/record.h"
 #include "tools/text/files.h"
+#include "tools/text/progress.h"
 
 namespace orrery::prof {
 namespace {
@@ -35,12 +36,17 @@ text::Result<void> merge(const std::vector<std::string>& files, const std::strin
     std::memcpy(head.magic, kMagic, sizeof kMagic);
     std::string all(reinterpret_cast<const char*>(&head), sizeof head);
     std::map<Whose, std::string> known;
-    for (const std::string& file : files) {
+    text::Progress progress(fmt::format("merging {} profiles", files.size()));
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const std::string& file = files[i];
         const auto bytes = text::read_file(file);
         if (!bytes) return std::unexpected(bytes.error());
         const std::string_view whole(reinterpret_cast<const char*>(bytes->data()), bytes->size());
         // What is damaged is told here, with the file's name, and not of the sum.
-        if (const auto good = parse_profile(whole); !good)
+        const auto of_all = [&](double of_file) {
+            progress.at((static_cast<double>(i) + of_file) / static_cast<double>(files.size()));
+        };
+        if (const auto good = parse_profile(whole, of_all); !good)
             return text::fail("{}: {}", file, good.error().text);
         for (const Whose& part : parts_of(whole)) {
             const auto& [machine, pid, begin_ns, command] = part;

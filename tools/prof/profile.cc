@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <utility>
 
 #include "tools/text/files.h"
+#include "tools/text/progress.h"
 
 namespace orrery::prof {
 namespace {
@@ -27,8 +29,10 @@ class Records {
   public:
     Records(Process& process, std::uint64_t offset) : process_(process), offset_(offset) {}
 
-    Result<void> read(std::string_view bytes) {
-        while (!bytes.empty()) {
+    // `step` is called now and then, with the bytes of it that are left.
+    Result<void> read(std::string_view bytes, const std::function<void(std::size_t)>& step) {
+        for (std::uint64_t count = 1; !bytes.empty(); ++count) {
+            if (count % 4096 == 0) step(bytes.size());
             RecordHead head{};
             if (bytes.size() < sizeof head) return wrong("is cut within a record");
             std::memcpy(&head, bytes.data(), sizeof head);
@@ -236,7 +240,7 @@ void find_begin(Profile& profile) {
 
 }  // namespace
 
-Result<Profile> parse_profile(std::string_view bytes) {
+Result<Profile> parse_profile(std::string_view bytes, const std::function<void(double)>& read_so_far) {
     const std::size_t all = bytes.size();
     FileHead head{};
     if (!take(bytes, head) || std::memcmp(head.magic, kMagic, sizeof kMagic) != 0)
@@ -263,7 +267,12 @@ Result<Profile> parse_profile(std::string_view bytes) {
         process.lost = part.lost;
         process.ended = part.ended != 0;
         process.command.assign(part.command, ::strnlen(part.command, sizeof part.command));
-        auto read = Records(process, at + sizeof part).read(bytes.substr(0, part.bytes));
+        auto read =
+            Records(process, at + sizeof part).read(bytes.substr(0, part.bytes), [&](std::size_t left) {
+                if (!read_so_far) return;
+                const std::size_t done = at + sizeof part + part.bytes - left;
+                read_so_far(static_cast<double>(done) / static_cast<double>(all));
+            });
         if (!read) return std::unexpected(read.error());
         bytes.remove_prefix(part.bytes);
         profile.processes.push_back(std::move(process));
@@ -276,7 +285,9 @@ Result<Profile> parse_profile(std::string_view bytes) {
 Result<Profile> read_profile(const std::string& file) {
     auto bytes = text::read_file(file);
     if (!bytes) return std::unexpected(bytes.error());
-    auto profile = parse_profile({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    text::Progress progress(fmt::format("reading {}", file));
+    auto profile = parse_profile({reinterpret_cast<const char*>(bytes->data()), bytes->size()},
+                                 [&](double done) { progress.at(done); });
     if (!profile) return fail("{}: {}", file, profile.error().text);
     return profile;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -78,7 +79,9 @@ struct Profile {
 
 // Everything in it has been checked: texts are there, times are in order.
 text::Result<Profile> read_profile(const std::string& file);
-text::Result<Profile> parse_profile(std::string_view bytes);
+// `read_so_far` is told how much of it has been read, of 1.
+text::Result<Profile> parse_profile(std::string_view bytes,
+                                    const std::function<void(double)>& read_so_far = {});
 
 // Finds its machines, and brings the times of their processes to the first one's clock where their cards say
 // how far it is away.

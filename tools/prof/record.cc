@@ -1,8 +1,11 @@
 #include "tools/prof/record.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,10 +17,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "tools/prof/format.h"
+#include "tools/text/progress.h"
+#include "tools/text/units.h"
 
 namespace orrery::prof {
 namespace {
@@ -162,19 +168,55 @@ void set_variables(const Recording& recording, const std::string& parts) {
     ::_exit(127);
 }
 
-// Appends the part that a process wrote, which may have been anybody's program.
-Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
-    const File part(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+// The head of the part that a process writes or wrote, which may be anybody's program.
+std::optional<PartHead> head_of(const File& part) {
     PartHead head{};
     if (!part.is_open() || !part.is_regular() || part.read(&head, sizeof head, 0) != sizeof head ||
         head.magic != kPartMagic)
         return {};
     const std::uint64_t size = part.size();
     head.bytes = std::min(head.bytes, size < kRecordsAt ? 0 : size - kRecordsAt) / 8 * 8;
-    bool good = to.write(&head, sizeof head);
+    return head;
+}
+
+// What there is of it while the program runs.
+std::string so_far(const std::string& parts, std::chrono::steady_clock::time_point begun) {
+    std::uint64_t processes = 0, bytes = 0, lost = 0;
+    std::error_code error;
+    for (fs::directory_iterator entry(parts, error), end; !error && entry != end; entry.increment(error)) {
+        const auto head = head_of(File(entry->path(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+        if (!head) continue;
+        ++processes;
+        bytes += head->bytes;
+        lost += head->lost;
+    }
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begun;
+    return fmt::format("orrery-prof: {:.0f} s: {} bytes of {} process{} so far{}\n", since.count(),
+                       text::grouped(bytes), processes, processes == 1 ? "" : "es",
+                       lost == 0 ? "" : fmt::format(", {} records lost", text::grouped(lost)));
+}
+
+void tick_until_ended(pid_t child, const Ticks& ticks) {
+    const int watched = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+    if (watched < 0) return;  // a kernel without: only what is told meanwhile is missing
+    pollfd ended{watched, POLLIN, 0};
+    const int each = static_cast<int>(std::min<std::int64_t>(ticks.each.count(), 3'600'000));
+    for (int found = 0; found == 0 || (found < 0 && errno == EINTR);) {
+        found = ::poll(&ended, 1, each);
+        if (found == 0) ticks.tick();
+    }
+    ::close(watched);
+}
+
+// Appends the part that a process wrote.
+Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
+    const File part(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    const auto head = head_of(part);
+    if (!head) return {};
+    bool good = to.write(&*head, sizeof *head);
     std::vector<char> piece(std::size_t{1} << 20);
-    for (std::uint64_t done = 0; good && done < head.bytes;) {
-        const std::size_t want = std::min<std::uint64_t>(piece.size(), head.bytes - done);
+    for (std::uint64_t done = 0; good && done < head->bytes;) {
+        const std::size_t want = std::min<std::uint64_t>(piece.size(), head->bytes - done);
         const std::size_t got = part.read(piece.data(), want, kRecordsAt + done);
         if (got == 0) return fail("{} cannot be read: {}", path.string(), reason());
         good = to.write(piece.data(), got);
@@ -182,7 +224,7 @@ Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
     }
     if (!good) return fail("it cannot be written: {}", reason());
     ++recorded.processes;
-    recorded.lost += head.lost;
+    recorded.lost += head->lost;
     return {};
 }
 
@@ -196,8 +238,10 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
         paths.push_back(entry->path());
     if (error) return fail("{} cannot be read: {}", parts, error.message());
     std::ranges::sort(paths);
-    for (const fs::path& path : paths) {
-        if (auto good = append(to, path, recorded); !good) return good;
+    text::Progress progress("putting the profile together");
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        progress.at(static_cast<double>(i) / static_cast<double>(paths.size()));
+        if (auto good = append(to, paths[i], recorded); !good) return good;
     }
     recorded.bytes = to.size();
     return {};
@@ -205,7 +249,8 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
 
 }  // namespace
 
-Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare) {
+Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare,
+                const Ticks& ticks) {
     std::array<int, 2> pipe{};
     if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail("no pipe: {}", reason());
     g_child = ::fork();
@@ -222,6 +267,7 @@ Result<int> run(const std::vector<std::string>& command, const std::function<voi
     int error = 0, status = 0;
     const bool failed = ::read(pipe[0], &error, sizeof error) == sizeof error;
     ::close(pipe[0]);
+    if (!failed && ticks.each.count() > 0) tick_until_ended(g_child, ticks);
     while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
     }
     g_child = 0;
@@ -245,7 +291,10 @@ Result<Recorded> record(const Recording& recording) {
     Recording whole = recording;
     whole.recorder = fs::canonical(recording.recorder, error);
     if (error) return fail("{} cannot be found: {}", recording.recorder, error.message());
-    const auto status = run(whole.command, [&] { set_variables(whole, (*parts)->path()); });
+    const auto begun = std::chrono::steady_clock::now();
+    // Lines, as the program writes to the same terminal.
+    const Ticks ticks{recording.progress, [&] { fmt::print(stderr, "{}", so_far((*parts)->path(), begun)); }};
+    const auto status = run(whole.command, [&] { set_variables(whole, (*parts)->path()); }, ticks);
     if (!status) return std::unexpected(status.error());
     Recorded recorded;
     if (WIFSIGNALED(*status)) recorded.signal = WTERMSIG(*status);

@@ -1,6 +1,7 @@
 // Runs a program with the recorder in it, and puts together what its processes wrote.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,6 +19,7 @@ struct Recording {
     std::uint64_t sample_ns = 0;                     // period of samples of cards' counters; 0: none
     std::string trace;                               // as kTraceVariable has it; empty: none
     std::uint64_t pc_ns = 0;                         // period of samples of vector cores; 0: none
+    std::chrono::milliseconds progress{0};           // from line to line while the command runs; 0: none
     std::vector<std::string> command;
 };
 
@@ -30,8 +32,13 @@ struct Recorded {
 };
 
 // Until it ends, its status as waitpid() has it; `prepare` runs in its process. A failure: it has not run.
-// Signals that ask to end go to it meanwhile.
-text::Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare = {});
+// Signals that ask to end go to it meanwhile. `tick` is called each so often in the meantime.
+struct Ticks {
+    std::chrono::milliseconds each{0};  // 0: never
+    std::function<void()> tick;
+};
+text::Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare = {},
+                      const Ticks& ticks = {});
 // As Recorded has it.
 int exit_status(int status);
 

@@ -17,6 +17,7 @@
 #include "tools/step/init_file.h"
 #include "tools/step/prompt.h"
 #include "tools/step/scenario_commands.h"
+#include "tools/text/progress.h"
 #include "tools/text/shown.h"
 
 namespace {
@@ -56,21 +57,13 @@ Style terminal_style() {
     return style;
 }
 
-orrery::emu::Replayer::Progress progress(bool& shown) {
-    if (isatty(STDERR_FILENO) != 1) return {};
-    return [&shown](double done) {
-        shown = true;
-        fmt::print(stderr, "\rreplaying: {:3.0f} %", done * 100);
-        return true;
-    };
-}
-
 template <typename... From>
 Result<std::unique_ptr<Session>> open_with_progress(From&&... from) {
-    bool shown = false;
-    auto session = open_session(std::forward<From>(from)..., progress(shown));
-    if (shown) fmt::print(stderr, "\r{:20}\r", "");
-    return session;
+    orrery::text::Progress progress("replaying");
+    return open_session(std::forward<From>(from)..., [&](double done) {
+        progress.at(done);
+        return true;
+    });
 }
 
 struct TraceOptions {

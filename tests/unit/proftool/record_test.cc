@@ -71,6 +71,19 @@ class Record : public ::testing::Test {
 
 using Counts = std::map<std::string, int>;
 
+// A command that ends when it has been told of: if nothing is told, in a minute.
+TEST_F(Record, SaysHowMuchThereIsWhileItGoesOn) {
+    const std::string command = fmt::format(
+        "sh -c '{} range; n=0; until grep -q \"so far\" err; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] "
+        "|| exit 3; done'",
+        PROGRAM);
+    EXPECT_EQ(run(fmt::format("record -o x --progress 0.05 -- {} 2>err || exit $?; cat err", command)), 0)
+        << output_;
+    EXPECT_THAT(output_, HasSubstr(" bytes of 1 process so far\n"));
+    EXPECT_EQ(run("record --progress never -- true"), 2) << output_;
+    EXPECT_THAT(output_, HasSubstr("--progress never: give 0 to 3600 seconds"));
+}
+
 TEST_F(Record, HasEachCallOfAProgram) {
     ASSERT_EQ(record("range fail"), 0) << output_;
     EXPECT_THAT(output_, HasSubstr("orrSuccess\n"));

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <orrery/fw/inspect.h>
 
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/unit/step/story.h"
 #include "tools/step/program/debug_info.h"
 #include "tools/step/program/disassemble.h"
+#include "tools/text/progress.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
 
@@ -33,6 +37,33 @@ TEST(Units, SuitTheirSize) {
     EXPECT_EQ(parse_number("0x10").value(), 16u);
     for (const char* bad : {"", "x", "12a", "-1", "0x"})
         EXPECT_FALSE(parse_number(bad)) << bad;
+}
+
+TEST(Progress, IsALineThatGoes) {
+    char* bytes = nullptr;
+    std::size_t size = 0;
+    std::FILE* const to = ::open_memstream(&bytes, &size);
+    const auto printed = [&] {
+        (void)std::fflush(to);
+        return std::string(bytes, size);
+    };
+    {
+        text::Progress(std::string("reading x"), to, false, std::chrono::milliseconds(0)).at(0.5);
+    }
+    {
+        text::Progress(std::string("reading x"), to, true, std::chrono::hours(1)).at(0.5);
+    }
+    EXPECT_EQ(printed(), "") << "no terminal; not long enough";
+    {
+        text::Progress(
+            "reading a\x1b"
+            "b",
+            to, true, std::chrono::milliseconds(0))
+            .at(0.5);
+    }
+    EXPECT_EQ(printed(), "\rreading a?b: 50 %\r                 \r");
+    (void)std::fclose(to);
+    ::free(bytes);
 }
 
 TEST(Table, AlignsAndLeavesNoSpaceAtLineEnds) {
