@@ -44,6 +44,14 @@ TEST(Tools, AreToldFromTheFirstCallToTheEnd) {
     EXPECT_EQ(ran.output, kTold);
 }
 
+TEST(Tools, OfTheGuideIsOne) {
+    const Ran ran = run(PAGE_TOOL, "thread");
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_THAT(ran.output, StartsWith(kWork));
+    EXPECT_THAT(ran.output, ::testing::ContainsRegex("mine: orrGetErrorName 1 times, [0-9]+ us\n"));
+    EXPECT_THAT(ran.output, HasSubstr("mine: 0 kernels, 0 us of model time\n"));
+}
+
 TEST(Tools, AreNoneWithoutTheVariable) {
     EXPECT_EQ(run("").output, kWork);
     EXPECT_EQ(run("::").output, kWork);

@@ -35,6 +35,10 @@ cat /tmp/said
 grep -Eq "^orrery-prof: no samples of device 0: tool 'witness' has samples of device 0's counters, [0-9]+ of them each 9000 ns" /tmp/said || fail "samples"
 grep -Eq "^orrery-prof: no samples of device 0's vector cores: tool 'witness' has samples of device 0's vector cores \(each 2000 ns\)" /tmp/said || fail "vector cores"
 grep -Eq '^witness: calls [0-9]+ launches 9 work [0-9]+ samples [1-9][0-9]* pcs [1-9][0-9]* lost 0$' /tmp/said || fail "the first one's have gone"
+# The guide's own, without a recorder: all of a program's kernels.
+ORR_PROF_TOOL=/root/mine.so vector_basics --quick >/tmp/out 2>/tmp/said || fail "$(cat /tmp/said)"
+grep -Eq '^mine: 9 kernels, [1-9][0-9]* us of model time$' /tmp/said || fail "the guide's tool: $(cat /tmp/said)"
+grep -Eq '^mine: orr[A-Za-z]+ [1-9][0-9]* times, [1-9][0-9]* us$' /tmp/said || fail "the guide's tool: $(cat /tmp/said)"
 # A tool crashes, while another process works on the card.
 for place in orrLaunchKernel stop; do
     vector_basics --quick >/tmp/beside 2>&1 &
