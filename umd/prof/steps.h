@@ -23,6 +23,7 @@ struct StepNote {
     orrProfStep step{};
     std::string name;
     StepMarks marks;
+    std::uint64_t life = 0;  // of cards: of the log in which it was submitted, see WorkLog::life()
 };
 
 inline bool steps_wanted() noexcept {

@@ -38,8 +38,11 @@ void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote not
 
 void Stream::note_steps(std::uint64_t index, std::span<const StepNote> steps) noexcept {
     if (steps.empty() || use_ != Use::kWork || !prof_has(orrProfWantWork)) return;
+    // Where nothing is recorded nobody would ever take them.
+    WorkLog& log = context_.work_log();
+    if (!log.want()) return;
     for (const StepNote& step : steps)
-        trail_.add_step(index, step);
+        trail_.add_step(index, step, log.life());
 }
 
 void Stream::note_signal(std::uint64_t index, const orr_packet_semaphore& packet) noexcept {

@@ -205,12 +205,13 @@ std::uint64_t WorkTrail::drop(std::uint64_t below) {
     return std::exchange(lost_, 0);
 }
 
-void WorkTrail::add_step(std::uint64_t index, const StepNote& note) noexcept {
+void WorkTrail::add_step(std::uint64_t index, const StepNote& note, std::uint64_t life) noexcept {
     const std::lock_guard lock(mutex_);
     if (steps_.size() == kMostSteps) steps_.pop_front();
     try {
         StepNote& added = steps_.emplace_back(note);
         added.step.stream = number_;
+        added.life = life;
         added.step.first_index = index + note.from;
         added.step.end_index = index + note.to;
     } catch (const std::bad_alloc&) {
@@ -259,6 +260,7 @@ bool WorkLog::want() noexcept {
     counters_.store(counts);
     if (state_.load() == State::kOn) return true;
     if (!good) refused_ = good.error();
+    if (good) life_.fetch_add(1);
     state_.store(good ? State::kOn : State::kRefused);
     wake_.notify_all();
     return good.has_value();
@@ -389,6 +391,9 @@ Status WorkLog::tell_all() {
         for (const Known& each : streams)
             each.stream->trail().lose();
     } while (read.more);
+    // A stream may be going, and its trail with it.
+    for (const Known& known : streams)
+        known.stream->trail().take_steps(known.executed, steps_);
     // Samples and the count of what is lost go by what the trails still have.
     if (later) return {};
     looked = false;
@@ -397,15 +402,13 @@ Status WorkLog::tell_all() {
         return known == streams.end() ? nullptr : known->stream.get();
     });
     std::uint64_t count = 0;
-    std::deque<StepNote> steps;
-    for (const Known& known : streams) {
+    for (const Known& known : streams)
         count += known.stream->trail().drop(known.executed);
-        known.stream->trail().take_steps(known.executed, steps);
-    }
     if (count != 0) lost_ = lost_.value_or(0) + count;
     if (const auto lost = std::exchange(lost_, std::nullopt)) tell_lost(*lost);
-    for (const StepNote& step : steps)
-        tell_step(step);
+    for (const StepNote& step : std::exchange(steps_, {})) {
+        if (step.life == life()) tell_step(step);
+    }
     return sampled;
 }
 

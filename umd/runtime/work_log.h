@@ -93,7 +93,7 @@ class WorkTrail {
     // The card has said all that it will of packets below. How many of them were lost, since the last one.
     std::uint64_t drop(std::uint64_t below);
     // These packets are a step, the first of the submission at `index`; before the card can come to them.
-    void add_step(std::uint64_t index, const StepNote& note) noexcept;
+    void add_step(std::uint64_t index, const StepNote& note, std::uint64_t life) noexcept;
     // Of packets below, of which the card has said all, the steps with their times go behind `steps`.
     void take_steps(std::uint64_t below, std::deque<StepNote>& steps);
     std::uint64_t number() const { return number_; }
@@ -126,7 +126,9 @@ class WorkLog {
     explicit WorkLog(Context& context) : context_(context) {}
     // Records are wanted from now on, until no subscriber wants any. False: the card makes none.
     bool want() noexcept;
-    // Tells all that the card has recorded until now. It waits for others who do so a second at most. From
+    // Goes up whenever records begin to be wanted: what was submitted in an earlier life was for others.
+    std::uint64_t life() const noexcept { return life_.load(); }
+    // Tells all that the card has recorded until now. It waits for others who do so 10 s at most. From
     // inside of a callback of work it does nothing; inside of another, all is told a little later, by the
     // log's own thread. An error: the card records nothing.
     Status drain();
@@ -154,6 +156,7 @@ class WorkLog {
 
     Context& context_;
     std::atomic<State> state_{State::kOff};
+    std::atomic<std::uint64_t> life_{0};
     std::atomic<bool> counters_{false};  // while it is on: what jobs did has been asked for
     std::mutex mutex_;                   // of the next two, and of changes of these
     Error refused_;
@@ -161,6 +164,7 @@ class WorkLog {
     std::condition_variable_any wake_;
     std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
     std::deque<Kept> backlog_;
+    std::deque<StepNote> steps_;         // that are done and not told yet
     std::optional<std::uint64_t> lost_;  // some, so many at least beside those that trails count
 };
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/scheduler/task_fixture.h"
@@ -190,6 +191,65 @@ TEST_F(GraphSteps, AreNotToldToWhoDoesNotWantThem) {
     ASSERT_OK(orrGraphExecDestroy(exec_));
     // The other subscription has work told, so its cards' steps are as well.
     EXPECT_EQ(host_only.steps().size(), 2u);
+}
+
+// Who subscribed meanwhile has not seen the call that they are of.
+TEST_F(GraphSteps, AreNotToldToWhoComesAfterAll) {
+    const auto records = [&] {
+        FakeCard& card = system_.card(0);
+        const std::lock_guard lock(card.mutex());
+        return card.work_wanted;
+    };
+    orrSemaphore_t semaphore = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    {
+        const StepsHeard first;
+        ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
+        copy({fill()});
+        ASSERT_OK(orrGraphInstantiate(&exec_, graph_, 0));
+        ASSERT_OK(orrGraphLaunch(exec_, stream_));
+    }
+    while (records())
+        std::this_thread::yield();
+    StepsHeard second;
+    ASSERT_OK(orrMemsetAsync(memory_, 0, 64, stream_));
+    ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_TRUE(second.steps().empty());
+    ASSERT_OK(orrGraphLaunch(exec_, stream_));
+    ASSERT_OK(orrStreamSynchronize(stream_));
+    EXPECT_EQ(second.steps().size(), 2u);
+    ASSERT_OK(orrGraphExecDestroy(exec_));
+    ASSERT_OK(orrSemaphoreDestroy(semaphore));
+}
+
+// What a stream had done when a callback ends it is told later, like its work.
+TEST_F(GraphSteps, OfAStreamThatACallbackDestroysAreTold) {
+    StepsHeard heard;
+    struct Ender {
+        orrStream_t stream = nullptr;
+        static void told(void* user, const orrProfRecord* record) {
+            auto& self = *static_cast<Ender*>(user);
+            if (record->kind != orrProfEnter || record->call != orrProfCall_orrGetDevice) return;
+            EXPECT_OK(orrStreamDestroy(std::exchange(self.stream, nullptr)));
+        }
+    } ender;
+    orrProfSubscription_t subscription = nullptr;
+    ASSERT_OK(orrProfSubscribe(&subscription, &Ender::told, &ender, nullptr));
+    ASSERT_OK(orrStreamCreate(&ender.stream, 0));
+    copy({fill()});
+    ASSERT_OK(orrGraphInstantiate(&exec_, graph_, 0));
+    ASSERT_OK(orrGraphLaunch(exec_, ender.stream));
+    ASSERT_OK(orrStreamSynchronize(ender.stream));
+    int device = 0;
+    ASSERT_OK(orrGetDevice(&device));
+    EXPECT_EQ(ender.stream, nullptr);
+    ASSERT_OK(orrProfUnsubscribe(subscription));
+    const auto steps = heard.steps();
+    ASSERT_EQ(steps.size(), 2u);
+    for (const Told& one : steps)
+        EXPECT_GT(one.step.end_ps, 0u) << one.name;
+    ASSERT_OK(orrGraphExecDestroy(exec_));
 }
 
 class TaskSteps : public TaskTest {};

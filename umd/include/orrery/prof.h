@@ -9,7 +9,8 @@
  * Threads: callbacks come on the thread that makes the call, from many threads at a time. A callback may call
  * the API: of what its thread does meanwhile its own subscription is told nothing, and others are. It ends
  * in a return: an exception or longjmp() out of it ends the process or worse. While it runs its thread's call
- * waits, and nobody else.
+ * waits, and nobody else; but StepDone of a host node or host task comes on a thread of the library's before
+ * what comes behind it goes on, so it must not wait for work, and what it takes the graph takes.
  *
  * After fork() the subscriptions are in the child as well.
  */
