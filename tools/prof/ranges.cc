@@ -7,36 +7,6 @@
 
 namespace orrery::prof {
 
-void RangeSums::add(const Work& one) {
-    const bool kernel = one.operation() == Operation::kKernel;
-    if (!kernel && one.operation() != Operation::kCopy && one.operation() != Operation::kFill) return;
-    const std::uint64_t one_run = one.runs();
-    work += one_run;
-    (kernel ? kernels : copies) += one_run;
-    (kernel ? kernel_ps : copy_ps) += one.ps();
-    if (one.counters == nullptr) return;
-    counted += one_run;
-    for (std::size_t i = 0; i < counters.size(); ++i)
-        counters[i] += one.counters->*kCounterFields[i].value;
-}
-
-void RangeSums::add(const RangeSums& others) {
-    work += others.work;
-    kernels += others.kernels;
-    copies += others.copies;
-    counted += others.counted;
-    kernel_ps += others.kernel_ps;
-    copy_ps += others.copy_ps;
-    for (std::size_t i = 0; i < counters.size(); ++i)
-        counters[i] += others.counters[i];
-}
-
-std::uint64_t RangeSums::operator[](std::uint64_t WorkCountersRecord::* field) const {
-    const auto found = std::ranges::find(kCounterFields, field, &CounterField::value);
-    return found == kCounterFields.end() ? 0
-                                         : counters[static_cast<std::size_t>(found - kCounterFields.begin())];
-}
-
 RangeTree::RangeTree(const Activity& activity) : activity_(activity), parents_(activity.spans.size(), kNone) {
     for (std::uint32_t i = 0; i < activity.spans.size(); ++i) {
         const Span& span = activity.spans[i];
@@ -72,8 +42,8 @@ std::vector<std::uint32_t> RangeTree::innermost(const Work& one) const {
     return all;
 }
 
-std::vector<RangeSums> RangeTree::sums() const {
-    std::vector<RangeSums> all(activity_.spans.size());
+std::vector<WorkSums> RangeTree::sums() const {
+    std::vector<WorkSums> all(activity_.spans.size());
     for (const Work& one : activity_.work) {
         for (const std::uint32_t span : innermost(one))
             all[span].add(one);
@@ -87,7 +57,7 @@ std::vector<RangeSums> RangeTree::sums() const {
 
 std::vector<NamedRange> named_ranges(const Activity& activity) {
     const RangeTree tree(activity);
-    const std::vector<RangeSums> sums = tree.sums();
+    const std::vector<WorkSums> sums = tree.sums();
     std::map<std::pair<std::uint32_t, std::uint32_t>, NamedRange> named;  // domain and text
     for (std::uint32_t i = 0; i < sums.size(); ++i) {
         const Span& span = activity.spans[i];

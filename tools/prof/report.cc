@@ -15,6 +15,7 @@
 #include "tools/prof/ranges.h"
 #include "tools/prof/show.h"
 #include "tools/prof/steps.h"
+#include "tools/prof/work_sums.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
 
@@ -60,6 +61,44 @@ std::string why_idle(const DeviceSums& sums) {
     return text;
 }
 
+// Columns for sums of work, and their cells.
+void add_sum_heads(std::vector<text::Table::Head>& heads, bool counted) {
+    for (const char* head : {"kernels", "copies", "card time"})
+        heads.push_back({head, Align::kRight});
+    if (!counted) return;
+    for (const char* head : {"FLOP", "GFLOP/s", "VRAM", "PCIe", "links"})
+        heads.push_back({head, Align::kRight});
+    heads.push_back({""});
+}
+void add_sum_cells(std::vector<std::string>& cells, const WorkSums& sums) {
+    using C = WorkCountersRecord;
+    cells.push_back(text::grouped(sums.kernels));
+    cells.push_back(text::grouped(sums.copies));
+    cells.push_back(text::duration(sums.kernel_ps + sums.copy_ps));
+    if (sums.counted == 0) return;
+    const std::uint64_t flops = sums[&C::flops_f16] + sums[&C::flops_f32] + sums[&C::flops_f64];
+    cells.push_back(text::grouped(flops));
+    cells.push_back(sums.kernel_ps == 0
+                        ? ""
+                        : number(1e3 * static_cast<double>(flops) / static_cast<double>(sums.kernel_ps)));
+    cells.push_back(bytes_text(sums[&C::vram_read] + sums[&C::vram_written]));
+    cells.push_back(bytes_text(sums[&C::host_read] + sums[&C::host_written]));
+    cells.push_back(bytes_text(sums[&C::link_read] + sums[&C::link_written]));
+    cells.push_back(sums.counted == sums.work ? "" : fmt::format("{} not counted", sums.work - sums.counted));
+}
+
+// Of a device's streams, what took longest first.
+std::vector<std::pair<const StreamModel*, WorkSums>> sums_of_streams(const Activity& activity,
+                                                                     const DeviceModel& device) {
+    const std::vector<WorkSums> sums = stream_sums(activity);
+    std::vector<std::pair<const StreamModel*, WorkSums>> all;
+    for (const std::uint32_t stream : device.streams) {
+        if (sums[stream].work > 0) all.emplace_back(&activity.streams[stream], sums[stream]);
+    }
+    largest_first(all, [](const auto& one) { return one.second.kernel_ps + one.second.copy_ps; });
+    return all;
+}
+
 class DeviceText {
   public:
     DeviceText(const Activity& activity, const DeviceSums& sums, const LinkTraffic& traffic, std::size_t top)
@@ -68,7 +107,8 @@ class DeviceText {
     std::string text() const {
         return fmt::format("\n  {}, {} of model time from its first work to its last\n",
                            card_title(device_, activity_), text::duration(sums_.span_ps)) +
-               clock() + engines() + memory() + kernels() + lines() + copies() + gaps() + waits() + links();
+               clock() + engines() + memory() + kernels() + lines() + copies() + streams() + gaps() +
+               waits() + links();
     }
 
   private:
@@ -232,6 +272,25 @@ class DeviceText {
         }
         return block(table, all.size());
     }
+    std::string streams() const {
+        const auto all = sums_of_streams(activity_, device_);
+        if (all.size() < 2) return "";  // what the one did, the tables above have
+        std::vector<text::Table::Head> heads = {{"streams"}};
+        WorkSums whole;
+        for (const auto& [stream, sums] : all)
+            whole.add(sums);
+        add_sum_heads(heads, whole.counted > 0);
+        text::Table table(std::move(heads));
+        const auto add = [&](std::string name, const WorkSums& sums) {
+            std::vector<std::string> cells = {std::move(name)};
+            add_sum_cells(cells, sums);
+            table.row(std::move(cells));
+        };
+        for (const auto& [stream, sums] : first(all))
+            add(plain(activity_.text(stream->name)), sums);
+        add("all of the process", whole);
+        return block(table, all.size());
+    }
     std::string links() const {
         const std::vector<LinkSums> all = traffic_.of(activity_, device_);
         const bool copied = std::ranges::any_of(
@@ -323,35 +382,13 @@ class DeviceText {
 // What cards counted for what was submitted in each range: sums, and rates by the time of its kernels.
 std::string ranges_text(const Activity& activity, std::size_t top) {
     const std::vector<NamedRange> ranges = named_ranges(activity);
-    std::vector<text::Table::Head> heads = {{"ranges"},
-                                            {"count", Align::kRight},
-                                            {"kernels", Align::kRight},
-                                            {"copies", Align::kRight},
-                                            {"card time", Align::kRight}};
-    if (std::ranges::any_of(ranges, [](const NamedRange& one) { return one.sums.counted > 0; })) {
-        for (const char* head : {"FLOP", "GFLOP/s", "VRAM", "PCIe", "links"})
-            heads.push_back({head, Align::kRight});
-        heads.push_back({""});
-    }
+    std::vector<text::Table::Head> heads = {{"ranges"}, {"count", Align::kRight}};
+    add_sum_heads(heads,
+                  std::ranges::any_of(ranges, [](const NamedRange& one) { return one.sums.counted > 0; }));
     text::Table table(std::move(heads));
-    using C = WorkCountersRecord;
     for (const NamedRange& one : std::span(ranges).first(std::min(ranges.size(), top))) {
-        const RangeSums& sums = one.sums;
-        std::vector<std::string> cells = {plain(one.name), text::grouped(one.count),
-                                          text::grouped(sums.kernels), text::grouped(sums.copies),
-                                          text::duration(sums.kernel_ps + sums.copy_ps)};
-        if (sums.counted > 0) {
-            const std::uint64_t flops = sums[&C::flops_f16] + sums[&C::flops_f32] + sums[&C::flops_f64];
-            cells.push_back(text::grouped(flops));
-            cells.push_back(sums.kernel_ps == 0 ? ""
-                                                : number(1e3 * static_cast<double>(flops) /
-                                                         static_cast<double>(sums.kernel_ps)));
-            cells.push_back(bytes_text(sums[&C::vram_read] + sums[&C::vram_written]));
-            cells.push_back(bytes_text(sums[&C::host_read] + sums[&C::host_written]));
-            cells.push_back(bytes_text(sums[&C::link_read] + sums[&C::link_written]));
-            cells.push_back(
-                sums.counted == sums.work ? "" : fmt::format("{} not counted", sums.work - sums.counted));
-        }
+        std::vector<std::string> cells = {plain(one.name), text::grouped(one.count)};
+        add_sum_cells(cells, one.sums);
         table.row(std::move(cells));
     }
     if (table.empty()) return "";
@@ -495,6 +532,17 @@ Json json_of(const Gap& gap, const Activity& activity) {
     return json;
 }
 
+Json json_of(const WorkSums& sums) {
+    Json json = {{"kernels", sums.kernels},
+                 {"copies", sums.copies},
+                 {"kernel_ps", sums.kernel_ps},
+                 {"copy_ps", sums.copy_ps},
+                 {"counted", sums.counted}};
+    for (std::size_t i = 0; i < kCounterFields.size() && sums.counted > 0; ++i)
+        json["counters"][kCounterFields[i].name] = sums.counters[i];
+    return json;
+}
+
 Json json_of(const LinkSums::Way& way) {
     return {{"bytes", way.bytes}, {"ps", way.ps}, {"gb_per_s", way.gb_per_s()}};
 }
@@ -557,6 +605,12 @@ Json json_of(const DeviceSums& sums, const Activity& activity, const LinkTraffic
         for (std::uint32_t i = 0; i < kPcStalls; ++i)
             row["by"][name_of_stall(i)] = line.counts.at(i);
         lines.push_back(std::move(row));
+    }
+    Json& streams = json["streams"] = Json::array();
+    for (const auto& [stream, own] : sums_of_streams(activity, device)) {
+        Json row = {{"name", activity.text(stream->name)}, {"stream", stream->number}};
+        row.update(json_of(own));
+        streams.push_back(std::move(row));
     }
     Json& links = json["links"] = Json::array();
     for (const LinkRecord* link : device.links) {
@@ -639,16 +693,8 @@ std::string report_json(const Model& model, std::size_t top) {
             devices.push_back(json_of(device, activity, of_all.traffic, top));
         Json& ranges = json["ranges"] = Json::array();
         for (const NamedRange& one : named_ranges(activity)) {
-            Json row = {{"name", one.name},
-                        {"count", one.count},
-                        {"host_ns", one.host_ns},
-                        {"kernels", one.sums.kernels},
-                        {"copies", one.sums.copies},
-                        {"kernel_ps", one.sums.kernel_ps},
-                        {"copy_ps", one.sums.copy_ps},
-                        {"counted", one.sums.counted}};
-            for (std::size_t i = 0; i < kCounterFields.size() && one.sums.counted > 0; ++i)
-                row["counters"][kCounterFields[i].name] = one.sums.counters[i];
+            Json row = {{"name", one.name}, {"count", one.count}, {"host_ns", one.host_ns}};
+            row.update(json_of(one.sums));
             ranges.push_back(std::move(row));
         }
         Json& steps = json["steps"] = Json::array();

@@ -64,7 +64,7 @@ std::string ranges_table(const Activity& activity) {
                        {"copies", Align::kRight},
                        {"their time", Align::kRight}});
     for (const NamedRange& one : named_ranges(activity)) {
-        const RangeSums& sums = one.sums;
+        const WorkSums& sums = one.sums;
         shown.row({plain(one.name), text::grouped(sums.kernels), text::duration(sums.kernel_ps),
                    text::grouped(sums.copies), text::duration(sums.copy_ps)});
     }

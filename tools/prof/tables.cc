@@ -9,6 +9,7 @@
 #include "tools/prof/pc_lines.h"
 #include "tools/prof/ranges.h"
 #include "tools/prof/steps.h"
+#include "tools/prof/work_sums.h"
 
 namespace orrery::prof {
 namespace {
@@ -30,6 +31,7 @@ constexpr Column kRanges[] = {{"process"}, {"domain", true}, {"name", true}, {"t
                               {"end_ns"},  {"correlation"},  {"external"},   {"open"},   {"range"}};
 constexpr Column kMarks[] = {{"process"}, {"domain", true}, {"name", true}, {"thread"},
                              {"ns"},      {"correlation"},  {"external"}};
+constexpr std::size_t kSums = 6;
 constexpr Column kStreams[] = {{"process"}, {"stream"}, {"device"}, {"name", true}};
 constexpr Column kWork[] = {{"work"},        {"process"},     {"device"},          {"stream"},
                             {"packet"},      {"name", true},  {"operation", true}, {"outcome", true},
@@ -44,13 +46,20 @@ constexpr auto kCounters = [] {
                            [](const CounterField& field) { return Column{field.name}; });
     return columns;
 }();
-constexpr auto kRangeWork = [] {
-    std::array<Column, 7 + kCounterFields.size()> columns{
-        {{"range"}, {"work"}, {"kernels"}, {"copies"}, {"kernel_ps"}, {"copy_ps"}, {"counted"}}};
-    std::ranges::transform(kCounterFields, columns.begin() + 7,
-                           [](const CounterField& field) { return Column{field.name}; });
+// Sums of work, of what the first ones name.
+template <std::size_t kKeys>
+constexpr auto sum_columns(const Column (&keys)[kKeys]) {
+    std::array<Column, kKeys + kSums + kCounterFields.size()> columns{};
+    constexpr std::array<Column, kSums> kNames{
+        {{"work"}, {"kernels"}, {"copies"}, {"kernel_ps"}, {"copy_ps"}, {"counted"}}};
+    auto to = std::ranges::copy(keys, columns.begin()).out;
+    to = std::ranges::copy(kNames, to).out;
+    std::ranges::transform(kCounterFields, to, [](const CounterField& field) { return Column{field.name}; });
     return columns;
-}();
+}
+constexpr auto kRangeWork = sum_columns({{"range"}});
+constexpr auto kStreamWork = sum_columns({{"process"}, {"stream"}, {"device"}});
+constexpr auto kProcessWork = sum_columns({{"process"}, {"device"}});
 constexpr Column kSamples[] = {{"process"},       {"device"}, {"time_ps"},
                                {"counter", true}, {"value"},  {"unit", true}};
 constexpr Column kPcSamples[] = {{"process"},    {"device"},         {"core"},         {"time_ps"},
@@ -146,8 +155,8 @@ class Writer {
         });
         ranges = 0;
         table("range_work", kRangeWork, [&](const Activity& each, std::uint64_t) {
-            for (const RangeSums& sums : RangeTree(each).sums())
-                write_range(ranges++, sums);
+            for (const WorkSums& sums : RangeTree(each).sums())
+                write_sums<1>({ranges++}, sums);
         });
         table("mark", kMarks, [&](const Activity& each, std::uint64_t process) {
             for (const auto& [type, mark] : each.process->ranges) {
@@ -167,6 +176,20 @@ class Writer {
         table("stream", kStreams, [&](const Activity& each, std::uint64_t process) {
             for (const StreamModel& stream : each.streams)
                 row({process, stream.number, n(stream.device), each.text(stream.name)});
+        });
+        table("stream_work", kStreamWork, [&](const Activity& each, std::uint64_t process) {
+            const std::vector<WorkSums> sums = stream_sums(each);
+            for (std::size_t i = 0; i < sums.size(); ++i)
+                write_sums<3>({process, each.streams[i].number, n(each.streams[i].device)}, sums[i]);
+        });
+        table("process_work", kProcessWork, [&](const Activity& each, std::uint64_t process) {
+            const std::vector<WorkSums> sums = stream_sums(each);
+            for (const DeviceModel& device : each.devices) {
+                WorkSums all;
+                for (const std::uint32_t stream : device.streams)
+                    all.add(sums[stream]);
+                write_sums<2>({process, n(device.number)}, all);
+            }
         });
         std::uint64_t first = 0;
         table("work", kWork, [&](const Activity& each, std::uint64_t process) {
@@ -277,11 +300,15 @@ class Writer {
              n(step.thread),
              last ? Value(*last) : Value()});
     }
-    void write_range(std::uint64_t range, const RangeSums& sums) {
+    template <std::size_t kKeys>
+    void write_sums(const std::array<Value, kKeys>& keys, const WorkSums& sums) {
         if (sums.work == 0) return;
-        std::array<Value, kRangeWork.size()> values{range,          sums.work,    sums.kernels, sums.copies,
-                                                    sums.kernel_ps, sums.copy_ps, sums.counted};
-        if (sums.counted > 0) std::ranges::copy(sums.counters, values.begin() + 7);
+        std::array<Value, kKeys + kSums + kCounterFields.size()> values{};
+        const std::array<Value, kSums> known{sums.work,      sums.kernels, sums.copies,
+                                             sums.kernel_ps, sums.copy_ps, sums.counted};
+        auto to = std::ranges::copy(keys, values.begin()).out;
+        to = std::ranges::copy(known, to).out;
+        if (sums.counted > 0) std::ranges::copy(sums.counters, to);
         row(values);
     }
     void write_counters(std::uint64_t work, const WorkCountersRecord& c) {

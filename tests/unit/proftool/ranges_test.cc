@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/show.h"
 #include "tools/prof/skus/compare.h"
 
 namespace orrery::prof::test {
@@ -76,7 +77,7 @@ TEST_F(Ranges, HaveWhatWasSubmittedInThemAndInThoseWithin) {
     kernel(8'000, 9, 10);
     const Model model = made_model(part_.bytes());
     const Activity& activity = model.processes.at(0);
-    const std::vector<RangeSums> sums = RangeTree(activity).sums();
+    const std::vector<WorkSums> sums = RangeTree(activity).sums();
     ASSERT_EQ(sums.size(), 5u);
     EXPECT_EQ(sums[0].kernels, 3u);
     EXPECT_EQ(sums[0][&WorkCountersRecord::flops_f32], 3'000u);
@@ -106,6 +107,23 @@ TEST_F(Ranges, TheCallThatSubmittedWorkSaysWhichItIs) {
     part_.add(late);
     const Model model = made_model(part_.bytes());
     EXPECT_EQ(RangeTree(model.processes.at(0)).sums().at(0).kernels, 2u);
+}
+
+// What cards did for each stream, and for the process.
+TEST_F(Ranges, OfStreamsAndProcessesAreSumsToo) {
+    kernel(2'000, 0, 3);
+    kernel(2'100, 3, 4);
+    stream_ = part_.text("aside");
+    kernel(2'200, 4, 9);
+    const Model model = made_model(part_.bytes());
+    EXPECT_THAT(report_text(model, 10),
+                AllOf(::testing::ContainsRegex("streams +kernels +copies +card time +FLOP "),
+                      ::testing::ContainsRegex("aside +1 +0 +5.000 us +1 000 "),
+                      ::testing::ContainsRegex("main +2 +0 +4.000 us +2 000 "),
+                      ::testing::ContainsRegex("all of the process +3 +0 +9.000 us +3 000 ")));
+    const std::vector<WorkSums> sums = stream_sums(model.processes.at(0));
+    ASSERT_EQ(sums.size(), 2u);
+    EXPECT_EQ(sums[0].kernels + sums[1].kernels, 3u);
 }
 
 TEST_F(Ranges, OneIsMeasuredAsIfNothingElseHadBeenThere) {

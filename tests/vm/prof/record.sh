@@ -106,6 +106,13 @@ for column in flops_f32 vram_read vram_written instructions latency_ps; do
     scan=$(counted /tmp/counted/work_counters.csv $column work "$(for one in parts totals add; do rows /tmp/counted/work.csv work scan_$one; done)")
     [ "${scan#* }" = "$(counted /tmp/counted/range_work.csv $column range "$(rows /tmp/counted/range.csv range scan)" | cut -d' ' -f2)" ]
 done
+# And what the process had done, and each of its streams, adds up to that of all work.
+whole() { awk -F, -v column="$2" '{ sub(/\r$/, "") } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { sum += $at[column] } END { printf "%d\n", sum }' "/tmp/counted/$1.csv"; }
+for column in busy_ps vram_read moved instructions; do
+    all=$(whole work_counters $column)
+    [ "$all" -gt 0 ] && [ "$(whole process_work $column)" = "$all" ] && [ "$(whole stream_work $column)" = "$all" ]
+done
 orrery-prof report /tmp/counted.prof >/tmp/report
 sed -n '/^  ranges/,/^$/p' /tmp/report
 grep -Eq '^  scan +1 +3 +0 ' /tmp/report

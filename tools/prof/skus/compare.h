@@ -33,7 +33,7 @@ struct Energy {
 
 struct Measured {
     std::uint64_t ps = 0;  // from the first work of the range to the end of its last; 0: it was not measured
-    RangeSums sums;
+    WorkSums sums;
     std::string limit;             // what limits it most, as `explain` calls it
     double limit_share = 0;        // of that time; 0: `limit` says why there is no share
     std::optional<Energy> energy;  // nothing: the SKU has no figures, or work was not counted

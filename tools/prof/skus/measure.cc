@@ -57,7 +57,7 @@ std::optional<Energy> energy_of(const DeviceModel& device, const Measured& measu
             sum += static_cast<double>(count);
         return 1e-15 * sum * figure(key);
     };
-    const RangeSums& sums = measured.sums;
+    const WorkSums& sums = measured.sums;
     using C = WorkCountersRecord;
     Energy energy;
     energy.static_j = 1e-15 * figure("energy.static_mw") * static_cast<double>(measured.ps);
@@ -73,7 +73,7 @@ std::optional<Energy> energy_of(const DeviceModel& device, const Measured& measu
 }
 
 // The range with the most work of this name: its number in Activity::spans.
-std::uint32_t longest_range(const Activity& activity, const std::vector<RangeSums>& sums,
+std::uint32_t longest_range(const Activity& activity, const std::vector<WorkSums>& sums,
                             std::string_view name) {
     std::uint32_t longest = kNone;
     std::uint64_t most = 0;
@@ -126,7 +126,7 @@ Measured measured_of(const Model& model, std::string_view name) {
     Measured measured;
     for (const Activity& activity : model.processes) {
         const RangeTree tree(activity);
-        const std::vector<RangeSums> sums = tree.sums();
+        const std::vector<WorkSums> sums = tree.sums();
         const std::uint32_t range = longest_range(activity, sums, name);
         if (range == kNone) continue;
         if (!activity.process->lost_work.empty() || activity.process->lost > 0) {

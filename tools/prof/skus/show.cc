@@ -62,7 +62,7 @@ static std::string shown(double value, std::string_view unit) {
 std::string rate_text(std::size_t one_class, const Measured& measured) {
     using C = WorkCountersRecord;
     const auto per_ps = [&](double amount) { return amount / static_cast<double>(measured.ps); };
-    const RangeSums& sums = measured.sums;
+    const WorkSums& sums = measured.sums;
     const auto of = [&](std::uint64_t C::* field) { return static_cast<double>(sums[field]); };
     const std::string_view name = work_classes()[one_class].name;
     if (measured.ps == 0 || sums.counted == 0) return "";

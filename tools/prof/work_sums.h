@@ -1,0 +1,29 @@
+// What work of a card adds up to: that of a range, of a stream, of a process.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tools/prof/counter_fields.h"
+#include "tools/prof/model.h"
+
+namespace orrery::prof {
+
+// Some of the kernels, copies and fills, with what they counted. Nothing is estimated: what was not counted
+// is in the numbers of work and not in those of counters.
+struct WorkSums {
+    std::uint64_t work = 0, kernels = 0, copies = 0;  // the parts of a kernel that was preempted are one
+    std::uint64_t counted = 0;
+    std::uint64_t kernel_ps = 0, copy_ps = 0;  // model time, summed
+    std::array<std::uint64_t, kCounterFields.size()> counters{};
+
+    void add(const Work& one);
+    void add(const WorkSums& others);
+    std::uint64_t operator[](std::uint64_t WorkCountersRecord::* field) const;
+};
+
+// For each of Activity::streams; those of a device together are what the process had done there.
+std::vector<WorkSums> stream_sums(const Activity& activity);
+
+}  // namespace orrery::prof
