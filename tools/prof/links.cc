@@ -9,18 +9,19 @@
 
 namespace orrery::prof {
 
+bool in_step(const Activity& activity, std::uint32_t device) {
+    return std::ranges::any_of(activity.process->clocks, [&](const ClockRecord& clock) {
+        return clock.device == device && clock.in_step != 0;
+    });
+}
+
 LinkTraffic::LinkTraffic(const Model& model) {
     for (const Activity& activity : model.processes) {
         for (const DeviceModel& device : activity.devices) {
             const auto card = card_of(activity, device.number);
             if (!card) continue;
             cards_.insert(*card);
-            // Cards that keep step have one time.
-            if (std::ranges::any_of(activity.process->clocks, [&](const ClockRecord& clock) {
-                    return clock.device == device.number && clock.in_step != 0;
-                })) {
-                in_step_.insert(*card);
-            }
+            if (in_step(activity, device.number)) in_step_.insert(*card);
             for (const std::uint32_t i : device.work) {
                 const Work& one = activity.work[i];
                 const WorkRecord& record = *one.record;

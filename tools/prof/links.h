@@ -69,6 +69,9 @@ class LinkTraffic {
     std::set<Card> cards_, in_step_;
 };
 
+// Whether the card keeps step with others: such cards have one time.
+bool in_step(const Activity& activity, std::uint32_t device);
+
 // What all ports of the card carried for anybody, between the first and the last sample of these counters.
 struct LinkCounts {
     std::uint64_t ps = 0, sent = 0, received = 0;  // bytes of payload

@@ -1,11 +1,19 @@
 #include "tools/prof/page_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "tools/prof/links.h"
+#include "tools/prof/show.h"
+#include "tools/prof/steps.h"
 
 namespace orrery::prof {
 namespace {
@@ -17,7 +25,19 @@ constexpr std::uint64_t kMost = PageColumn::kMost;
 constexpr std::size_t kDeepest = 64;
 
 // As data.js has them.
-enum Kind : std::uint8_t { kCall, kRange, kOpenRange, kMarker, kOther, kCopy, kFill, kKernel, kWait };
+enum Kind : std::uint8_t {
+    kCall,
+    kRange,
+    kOpenRange,
+    kMarker,
+    kOther,
+    kCopy,
+    kFill,
+    kKernel,
+    kWait,
+    kStep,
+    kLinkCopy
+};
 
 Kind kind_of(const Work& work) {
     switch (work.operation()) {
@@ -40,7 +60,7 @@ struct Slice {
     Kind kind = kCall;
     std::int64_t status = 0;  // an error, or an outcome
     std::uint64_t correlation = 0, external = 0;
-    std::uint32_t work = kNone;  // of Activity::work
+    std::uint32_t work = kNone;  // of Activity::work; beside it: which it shows once more
 };
 
 Json optional(const std::optional<double>& value) {
@@ -81,6 +101,11 @@ class Writer {
         const std::uint64_t first_work = slices_;
         for (std::size_t i = 0; i < model_.processes.size(); ++i)
             add_cards(model_.processes[i], i);
+        const std::uint64_t first_beside = slices_;
+        for (std::size_t i = 0; i < model_.processes.size(); ++i) {
+            add_steps(model_.processes[i], i, /*on_cards=*/true);
+            add_links(model_.processes[i], i);
+        }
 
         PageData data;
         data.meta = {{"version", 1},
@@ -88,6 +113,7 @@ class Writer {
                      {"modelBegin", std::to_string(model_begin_)},
                      {"slices", slices_},
                      {"firstWork", first_work},
+                     {"firstBeside", first_beside},
                      {"hidden", hidden_},
                      {"processes", std::move(processes)},
                      {"devices", std::move(devices_)},
@@ -132,12 +158,79 @@ class Writer {
             if (domain != 0) track["domain"] = texts_.number(process, domain);
             add_track(std::move(track), slices, host_begin_, nullptr);
         }
+        add_steps(activity, number, /*on_cards=*/false);
+    }
+
+    // What graphs, task graphs and groups did within calls, on cards or on the host.
+    void add_steps(const Activity& activity, std::size_t number, bool on_cards) {
+        const std::vector<StepRow> all = step_rows(activity);
+        for (std::size_t i = 0; i < all.size();) {
+            const StepRow& first = all[i];
+            std::vector<Slice> slices;
+            for (; i < all.size() && all[i].device == first.device && all[i].title == first.title; ++i) {
+                for (const StepRecord* const step : all[i].steps) {
+                    const auto [begin, end] = on_host(*step) ? std::pair(step->begin_ns, step->end_ns)
+                                                             : std::pair(step->begin_ps, step->end_ps);
+                    slices.push_back({begin, end, texts_.number(*activity.process, step->head.text), kStep, 0,
+                                      step->correlation, step->external});
+                }
+            }
+            if (on_cards != (first.device >= 0)) continue;
+            Json track = {{"process", number}, {"title", texts_.number(first.title)}};
+            if (on_cards) track["device"] = first.device;
+            add_track(std::move(track), slices, on_cards ? model_begin_ : host_begin_, nullptr, nullptr,
+                      on_cards);
+        }
+    }
+
+    // Copies once more, by the link that they went over: of the card's own engines, and of the peer's if both
+    // have one time.
+    void add_links(const Activity& activity, std::size_t number) {
+        for (const DeviceModel& device : activity.devices) {
+            std::set<std::int32_t> peers;
+            for (const LinkRecord* link : device.links)
+                if (link->peer_device >= 0) peers.insert(link->peer_device);
+            for (const std::int32_t peer : peers) {
+                for (const bool sent : {true, false}) {
+                    std::vector<Slice> slices;
+                    add_copies(activity, device, peer, sent ? Direction::kToPeer : Direction::kFromPeer,
+                               slices);
+                    const auto place = static_cast<std::uint32_t>(peer);
+                    const DeviceModel* const other = activity.device(place);
+                    if (other != nullptr && in_step(activity, device.number) && in_step(activity, place)) {
+                        add_copies(activity, *other, static_cast<std::int32_t>(device.number),
+                                   sent ? Direction::kFromPeer : Direction::kToPeer, slices);
+                    }
+                    if (slices.empty()) continue;
+                    const std::string title = fmt::format("link {} card {}", sent ? "to" : "from", peer);
+                    add_track(
+                        {{"process", number}, {"device", device.number}, {"title", texts_.number(title)}},
+                        slices, model_begin_, nullptr, nullptr, true);
+                }
+            }
+        }
+    }
+    void add_copies(const Activity& activity, const DeviceModel& device, std::int32_t peer,
+                    Direction direction, std::vector<Slice>& slices) {
+        for (const std::uint32_t i : device.work) {
+            const Work& one = activity.work[i];
+            const WorkRecord& work = *one.record;
+            if (one.operation() != Operation::kCopy || direction_of(work) != direction ||
+                (direction == Direction::kToPeer ? work.destination : work.source) != peer)
+                continue;
+            const std::uint32_t slice = places_.at(&activity)[i];
+            slices.push_back(
+                {work.begin_ps, work.end_ps,
+                 texts_.number(fmt::format("{} by card {}", bytes_text(work.bytes), work.device)), kLinkCopy,
+                 work.outcome, work.correlation, work.external, slice});
+        }
     }
 
     void add_cards(const Activity& activity, std::size_t number) {
         const Process& process = *activity.process;
         const std::size_t first = work_.size();
-        std::vector<std::uint32_t> places(activity.work.size(), kNone);  // the slice of each work
+        std::vector<std::uint32_t>& places = places_[&activity];  // the slice of each work
+        places.assign(activity.work.size(), kNone);
         for (const DeviceModel& device : activity.devices) {
             devices_.push_back(device_json(activity, device, number));
             for (const std::uint32_t stream_number : device.streams) {
@@ -224,7 +317,8 @@ class Writer {
     // Each slice in the first row where nothing is in its way: a call within a range is one row below it.
     // `places` gets the number of each work's slice.
     void add_track(Json track, const std::vector<Slice>& slices, std::uint64_t origin,
-                   const Activity* activity, std::vector<std::uint32_t>* places = nullptr) {
+                   const Activity* activity, std::vector<std::uint32_t>* places = nullptr,
+                   bool beside = false) {
         std::vector<const Slice*> sorted;
         for (const Slice& slice : slices)
             sorted.push_back(&slice);
@@ -254,6 +348,7 @@ class Writer {
             for (const Slice* slice : row) {
                 if (places != nullptr) (*places)[slice->work] = static_cast<std::uint32_t>(slices_);
                 add_slice(*slice, origin);
+                if (beside) shows_.put(slice->work == kNone ? 0 : slice->work + std::uint64_t{1});
                 if (activity != nullptr) {
                     const Work& work = activity->work[slice->work];
                     add_work(*activity->process, *activity->device(work.record->device), work);
@@ -303,6 +398,7 @@ class Writer {
     Json tracks_ = Json::array(), rows_ = Json::array(), devices_ = Json::array(), findings_ = Json::array();
     std::uint64_t slices_ = 0, hidden_ = 0;
     std::vector<const Work*> work_;  // in the order of their slices
+    std::map<const Activity*, std::vector<std::uint32_t>> places_;
     PageColumns columns_;
     // Of each slice.
     PageColumn &begin_ = column("begin"), &time_ = column("time"), &name_ = column("name"),
@@ -313,6 +409,8 @@ class Writer {
                &thread_ = column("thread"), &bytes_ = column("bytes"), &direction_ = column("direction"),
                &from_ = column("from"), &from_name_ = column("fromName"), &cause_ = column("cause"),
                &host_at_ = column("hostAt"), &host_error_ = column("hostError");
+    // Of each slice beside work: the slice of the work that it shows once more, and 1; 0: none.
+    PageColumn& shows_ = column("shows");
 };
 
 }  // namespace

@@ -243,6 +243,51 @@ TEST_F(Page, HasTracksForThreadsEnginesAndStreams) {
     EXPECT_GT(now["model"]["begin"].get<double>() + now["model"]["span"].get<double>(), 200'000'000);
 }
 
+// What the calls' steps were, and what went over links: once more, in rows of their own, and in no sum twice.
+TEST_F(Page, HasTracksForStepsAndLinks) {
+    MadePart part = a_step();
+    const auto copy = part.text("copy"), ring = part.text("stream 'ring' on device 0"),
+               node = part.text("node 1"), host = part.text("host node");
+    part.add(LinkRecord{
+        {static_cast<std::uint16_t>(Type::kLink), sizeof(LinkRecord), 0}, 0, 0, 78, 1, 0, 3, 8, 400, 500});
+    WorkRecord over = part.work_of(Operation::kCopy, copy, ring, 310'000'000, 330'000'000, 2);
+    over.bytes = 65'536;
+    over.source = 0;
+    over.destination = 1;
+    over.correlation = 1;
+    part.add(over);
+    StepRecord step = step_of(StepOf::kGraph, StepKind::kKernel, node, 0, 150'000'000, 200'000'000);
+    step.correlation = 2;
+    part.add(step);
+    part.add(step_of(StepOf::kGraph, StepKind::kHost, host, -1, 62'000, 63'000));
+    show(part.bytes());
+    const Json now = state();
+    EXPECT_EQ(now["works"], 7);
+    EXPECT_EQ(now["slices"], 16);
+    Strings labels;
+    for (const Json& row : now["rows"])
+        labels.push_back(row["type"].get<std::string>() + " " + row["label"].get<std::string>());
+    EXPECT_THAT(labels,
+                ElementsAre("head Process 100", "row thread 100", "row ", "row graph 1, lane 0",
+                            "chart memory, card 0", "head Card 0", "chart vector cores", "chart copy engines",
+                            "row compute", "row ring", "row graph 1, lane 0", "row link to card 1",
+                            "head Card 1", "chart copy engines", "row stream 2"));
+    click(slice("64.0 KiB by card 0"));
+    for (const char* const fact : {"copy over a link", "20.000 µs", "link to card 1", "orrMemcpyAsync"})
+        EXPECT_THAT(text("#details"), HasSubstr(fact));
+    press("#details .links:last-of-type button");
+    EXPECT_EQ(state()["selected"]["slice"], slice("copy", 1)) << "the copy itself";
+    click(slice("node 1"));
+    for (const char* const fact : {"step within a call", "50.000 µs", "graph 1, lane 0", "orrLaunchKernel"})
+        EXPECT_THAT(text("#details"), HasSubstr(fact));
+    click(slice("host node"));
+    EXPECT_THAT(text("#details"), HasSubstr("1.000 µs"));
+    // A call leads to its work, and not to what shows it once more.
+    click(slice("orrMemcpyAsync"));
+    EXPECT_EQ(count("#details .links button"), 2);
+    EXPECT_THAT(text("#details"), Not(HasSubstr("64.0 KiB by card")));
+}
+
 TEST_F(Page, SaysWhatIsSelectedAndLeadsFromCallToWorkAndBack) {
     show(a_step().bytes());
     click(slice("gemm", 1));

@@ -14,6 +14,20 @@
 
 namespace orrery::prof::test {
 
+inline StepRecord step_of(StepOf of, StepKind kind, std::uint32_t text, std::int32_t device,
+                          std::uint64_t begin, std::uint64_t end) {
+    StepRecord step{};
+    step.head = {static_cast<std::uint16_t>(Type::kStep), sizeof step, text};
+    step.of = static_cast<std::uint16_t>(of);
+    step.kind = static_cast<std::uint16_t>(kind);
+    step.device = device;
+    step.owner = 3;
+    step.correlation = 7;
+    (device < 0 ? step.begin_ns : step.begin_ps) = begin;
+    (device < 0 ? step.end_ns : step.end_ps) = end;
+    return step;
+}
+
 class MadePart {
   public:
     explicit MadePart(std::uint64_t pid = 100, std::string_view command = "program") {

@@ -1,7 +1,8 @@
 // What tools/prof/page_data.cc has put into the page, as typed arrays.
 
-const Kind = { call: 0, range: 1, openRange: 2, marker: 3, other: 4, copy: 5, fill: 6, kernel: 7, wait: 8 };
-const kindNames = ["call", "range", "range that has not ended", "marker", "work", "copy", "fill", "kernel", "wait"];
+const Kind = { call: 0, range: 1, openRange: 2, marker: 3, other: 4, copy: 5, fill: 6, kernel: 7, wait: 8, step: 9,
+  linkCopy: 10 };
+const kindNames = ["call", "range", "range that has not ended", "marker", "work", "copy", "fill", "kernel", "wait", "step within a call", "copy over a link"];
 
 // Names are anybody's: what has no shape of its own, or would turn its neighbours around, is shown as what it is.
 function visible(text) {
@@ -72,11 +73,13 @@ function decodeProfile(metaText, columnsText) {
     at += size;
   }
   const n = meta.slices;
-  const works = n - meta.firstWork;
+  const works = meta.firstBeside - meta.firstWork;
   const texts = meta.texts.map(visible);
 
   const tracks = meta.tracks.map((track, number) => ({
-    ...track, number, rows: [], isWork: track.device !== undefined }));
+    ...track, number, rows: [], onCard: track.device !== undefined,
+    // What shows the same once more, by another order: steps and links.
+    beside: track.title !== undefined, isWork: track.device !== undefined && track.title === undefined }));
   const rows = [];
   let first = 0;
   meta.rows.forEach(([track, count]) => {
@@ -121,6 +124,8 @@ function decodeProfile(metaText, columnsText) {
     hostAt: ofWork("hostAt", Float64Array),
     hostError: ofWork("hostError", Float64Array),
     cause: ofWork("cause", Uint32Array), // a slice and 1, of waits
+    firstBeside: meta.firstBeside,
+    shows: numbersOf(columns.shows, n - meta.firstBeside, new Uint32Array(n - meta.firstBeside)), // a slice and 1
     counters: decodeCounters(meta, columns, works),
     samples: decodeSamples(meta, columns),
     memory: decodeMemory(meta, columns),
@@ -196,7 +201,7 @@ class Submissions {
     const { kind, correlation, firstWork, size } = profile;
     const workLists = new Map(); // call -> works
     for (const row of profile.rows) {
-      if (row.track.isWork) continue;
+      if (row.track.onCard) continue;
       let own = calls.get(row.track.process);
       if (!own) calls.set(row.track.process, (own = new Map()));
       for (let i = row.first; i < row.first + row.count; i++) {
@@ -205,12 +210,13 @@ class Submissions {
     }
     this.calls = new Int32Array(size - firstWork).fill(-1);
     for (const row of profile.rows) {
-      const own = row.track.isWork && calls.get(row.track.process);
+      const own = row.track.onCard && calls.get(row.track.process);
       if (!own) continue;
       for (let i = row.first; i < row.first + row.count; i++) {
         const call = own.get(correlation[i]);
         if (call === undefined || correlation[i] === 0) continue;
         this.calls[i - firstWork] = call;
+        if (!row.track.isWork) continue;
         const list = workLists.get(call);
         if (list) list.push(i);
         else workLists.set(call, [i]);

@@ -24,20 +24,23 @@ class Details {
 
   showSlice(i) {
     const { profile } = this;
-    const work = i >= profile.firstWork;
-    const track = rowOfSlice(profile, i).track;
+    const { track } = rowOfSlice(profile, i);
+    const work = track.isWork;
     const process = profile.processes[track.process];
-    const perUnit = work ? 1 : 1000;
+    const perUnit = track.onCard ? 1 : 1000;
     const kind = profile.kind[i];
     const facts = [];
     const add = (name, value) => { if (value !== "" && value !== null && value !== undefined) facts.push([name, value]); };
     add("what", kindNames[kind]);
     if (kind !== Kind.marker) add("duration", duration((profile.end[i] - profile.begin[i]) * perUnit));
     add("begin", duration(profile.begin[i] * perUnit));
-    add(work ? "by the card's clock" : "by the host's clock", this.exact(i));
+    add(track.onCard ? "by the card's clock" : "by the host's clock", this.exact(i));
     add("process", processTitle(process));
     if (work) this.addWorkFacts(i - profile.firstWork, track, kind, add);
-    else {
+    else if (track.beside) {
+      if (track.onCard) add("card", `${track.device}`);
+      add("of", named(profile.texts[track.title]));
+    } else {
       add("thread", `${track.thread}`);
       if (track.domain !== undefined) add("domain", named(profile.texts[track.domain]));
       if (kind === Kind.call && profile.status[i] !== 0)
@@ -102,6 +105,11 @@ class Details {
     }
     const call = this.painter.arrows.callOf(i);
     if (call >= 0) links("Call that submitted it", [call]);
+    if (i >= profile.firstBeside) {
+      const shown = profile.shows[i - profile.firstBeside];
+      if (shown > 0) links("The copy itself", [shown - 1]);
+      return parts;
+    }
     const cause = profile.cause[i - profile.firstWork];
     if (cause > 0) links("Waited for", [cause - 1]);
     return parts;

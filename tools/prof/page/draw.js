@@ -22,7 +22,7 @@ class Colours {
     if (failed) return this.failed;
     switch (kind) {
       case Kind.kernel: case Kind.other: return this.kernels[(name * 7) % this.kernels.length];
-      case Kind.copy: return this.copy;
+      case Kind.copy: case Kind.linkCopy: return this.copy;
       case Kind.fill: return this.fill;
       case Kind.wait: return this.wait;
       case Kind.range: case Kind.openRange: return this.range;

@@ -192,7 +192,7 @@ class App {
     const best = (pane, from) => {
       let found = -1;
       for (const row of profile.rows) {
-        if (row.track.isWork !== (pane === view.model)) continue;
+        if (row.track.onCard !== (pane === view.model)) continue;
         const last = row.first + row.count;
         let i = step > 0 ? row.first : last - 1;
         if (from >= 0) {

@@ -61,7 +61,7 @@ class Summary {
     const { profile } = this;
     const rows = profile.processes.map((process, number) => {
       const own = profile.rows.filter((row) => row.track.process === number);
-      const count = (work) => own.reduce((sum, row) => sum + (row.track.isWork === work ? row.count : 0), 0);
+      const count = (work) => own.reduce((sum, row) => sum + (row.track.isWork === work && !row.track.beside ? row.count : 0), 0);
       const wrong = [];
       if (process.lost > 0) wrong.push(`${grouped(process.lost)} records were lost: record with a larger --limit.`);
       for (const [device, count] of process.lostWork) wrong.push(`${count > 0 ? grouped(count) + " kernels, copies or fills" : "Some work"} of card ${device} told too late: not here.`);

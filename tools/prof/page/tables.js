@@ -5,6 +5,7 @@ const tableKinds = [
   { id: "copies", title: "Copies", kinds: [Kind.copy, Kind.fill] },
   { id: "waits", title: "Waits of cards", kinds: [Kind.wait] },
   { id: "calls", title: "Calls", kinds: [Kind.call] },
+  { id: "steps", title: "Steps within calls", kinds: [Kind.step] },
   { id: "ranges", title: "Ranges", kinds: [Kind.range, Kind.openRange] },
 ];
 const mostRows = 250;
@@ -66,7 +67,7 @@ class Tables {
           count: 0, total: 0, least: Infinity, most: 0, errors: 0, bytes: 0, longest: i };
         found.set(key, sum);
       }
-      let time = (profile.end[i] - profile.begin[i]) * (track.isWork ? 1 : 1000);
+      let time = (profile.end[i] - profile.begin[i]) * (track.onCard ? 1 : 1000);
       if (run) time = isPart ? run.time : run.time + time;
       sum.count++;
       sum.total += time;

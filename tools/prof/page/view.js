@@ -59,7 +59,7 @@ class View {
     let hostEnd = 0, modelEnd = 0;
     for (const row of profile.rows) {
       const end = row.count > 0 ? profile.end[row.first + row.count - 1] : 0;
-      if (row.track.isWork) modelEnd = Math.max(modelEnd, end);
+      if (row.track.onCard) modelEnd = Math.max(modelEnd, end);
       else hostEnd = Math.max(hostEnd, end);
     }
     for (const set of profile.samples) modelEnd = Math.max(modelEnd, set.times[set.count - 1]);
@@ -87,14 +87,14 @@ class View {
       track.rows.forEach((row, i) => add(pane, { type: "row", row, label: i === 0 ? label : "" }));
     profile.processes.forEach((process, number) => {
       const tracks = profile.tracks.filter((track) => track.process === number);
-      const threads = tracks.filter((track) => !track.isWork);
+      const threads = tracks.filter((track) => !track.onCard);
       if (threads.length > 0) {
         const key = `process ${number}`;
         add(this.host, { type: "head", key, label: `Process ${processTitle(process)}`, more: profile.texts[process.command] });
         if (!this.folded.has(key)) {
           for (const track of threads) {
             const domain = track.domain === undefined ? "" : `${profile.texts[track.domain]}, `;
-            addTrack(this.host, track, `${domain}thread ${track.thread}`);
+            addTrack(this.host, track, track.beside ? profile.texts[track.title] : `${domain}thread ${track.thread}`);
           }
           for (const one of profile.memory) {
             if (one.process !== number) continue;
@@ -121,6 +121,8 @@ class View {
           add(this.model, { type: "chart", chart: "engine", engine: name, label, rows, sums, kinds, most: device[name].most });
         }
         for (const track of streams) addTrack(this.model, track, streamLabel(profile.texts[track.name], track.stream));
+        for (const track of tracks)
+          if (track.beside && track.device === device.device) addTrack(this.model, track, profile.texts[track.title]);
         this.addCounters(add, sampled, `counters ${number} ${device.device}`);
       }
     });
@@ -216,7 +218,7 @@ class View {
     const { begin, end } = this.profile;
     if (!this.itemOf(slice)) {
       const { track } = rowOfSlice(this.profile, slice);
-      this.folded.delete(track.isWork ? `card ${track.process} ${track.device}` : `process ${track.process}`);
+      this.folded.delete(track.onCard ? `card ${track.process} ${track.device}` : `process ${track.process}`);
       this.layOut();
     }
     const item = this.itemOf(slice);
@@ -257,7 +259,7 @@ class View {
     const byName = new Map();
     let count = 0;
     for (const row of profile.rows) {
-      if ((pane === this.model) !== row.track.isWork) continue;
+      if (row.track.beside || (pane === this.model) !== row.track.isWork) continue;
       const last = row.first + row.count;
       for (let i = firstAbove(profile.end, row.first, last, begin, false); i < last && profile.begin[i] < end; i++) {
         const time = Math.min(profile.end[i], end) - Math.max(profile.begin[i], begin);
