@@ -2,25 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "tools/child/child.h"
 #include "tools/prof/format.h"
 #include "tools/text/progress.h"
 #include "tools/text/units.h"
@@ -104,31 +100,6 @@ class File {
     const int fd_;
 };
 
-pid_t g_child = 0;
-
-// While there is one: who ends orrery-prof means the program, and of a terminal's interrupts that hears by
-// itself.
-class Signals {
-  public:
-    Signals() {
-        for (std::size_t i = 0; i < kSignals.size(); ++i)
-            before_[i] = ::signal(kSignals[i], i < 2 ? SIG_IGN : &pass_on);
-    }
-    ~Signals() {
-        for (std::size_t i = 0; i < kSignals.size(); ++i)
-            ::signal(kSignals[i], before_[i]);
-    }
-    Signals(const Signals&) = delete;
-    Signals& operator=(const Signals&) = delete;
-
-  private:
-    static void pass_on(int signal) {
-        if (g_child > 0) ::kill(g_child, signal);
-    }
-    static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-    std::array<sighandler_t, kSignals.size()> before_{};
-};
-
 void prepend_variable(const char* name, const std::string& value) {
     const char* const before = std::getenv(name);
     ::setenv(name, (before == nullptr ? value : value + ":" + before).c_str(), 1);
@@ -157,17 +128,6 @@ void set_variables(const Recording& recording, const std::string& parts) {
         ::setenv(kTraceVariable, recording.trace.c_str(), 1);
 }
 
-[[noreturn]] void execute(const std::vector<std::string>& command, int told) {
-    std::vector<char*> words;
-    for (const std::string& word : command)
-        words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    ::execvp(words[0], words.data());
-    const int error = errno;
-    (void)!::write(told, &error, sizeof error);
-    ::_exit(127);
-}
-
 // The head of the part that a process writes or wrote, which may be anybody's program.
 std::optional<PartHead> head_of(const File& part) {
     PartHead head{};
@@ -194,18 +154,6 @@ std::string so_far(const std::string& parts, std::chrono::steady_clock::time_poi
     return fmt::format("orrery-prof: {:.0f} s: {} bytes of {} process{} so far{}\n", since.count(),
                        text::grouped(bytes), processes, processes == 1 ? "" : "es",
                        lost == 0 ? "" : fmt::format(", {} records lost", text::grouped(lost)));
-}
-
-void tick_until_ended(pid_t child, const Ticks& ticks) {
-    const int watched = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
-    if (watched < 0) return;  // a kernel without: only what is told meanwhile is missing
-    pollfd ended{watched, POLLIN, 0};
-    const int each = static_cast<int>(std::min<std::int64_t>(ticks.each.count(), 3'600'000));
-    for (int found = 0; found == 0 || (found < 0 && errno == EINTR);) {
-        found = ::poll(&ended, 1, each);
-        if (found == 0) ticks.tick();
-    }
-    ::close(watched);
 }
 
 // Appends the part that a process wrote.
@@ -249,38 +197,6 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
 
 }  // namespace
 
-Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare,
-                const Ticks& ticks) {
-    std::array<int, 2> pipe{};
-    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail("no pipe: {}", reason());
-    g_child = ::fork();
-    if (g_child == 0) {
-        if (prepare) prepare();
-        execute(command, pipe[1]);
-    }
-    ::close(pipe[1]);
-    if (g_child < 0) {
-        ::close(pipe[0]);
-        return fail("{} cannot be started: {}", command[0], reason());
-    }
-    const Signals signals;
-    int error = 0, status = 0;
-    const bool failed = ::read(pipe[0], &error, sizeof error) == sizeof error;
-    ::close(pipe[0]);
-    if (!failed && ticks.each.count() > 0) tick_until_ended(g_child, ticks);
-    while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
-    }
-    g_child = 0;
-    if (failed) {
-        return fail("{} cannot be started: {}", command[0], std::generic_category().message(error));
-    }
-    return status;
-}
-
-int exit_status(int status) {
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 Result<Recorded> record(const Recording& recording) {
     // Before the program runs, which may take long.
     const File file(recording.file, O_WRONLY | O_CREAT | O_TRUNC);
@@ -293,12 +209,13 @@ Result<Recorded> record(const Recording& recording) {
     if (error) return fail("{} cannot be found: {}", recording.recorder, error.message());
     const auto begun = std::chrono::steady_clock::now();
     // Lines, as the program writes to the same terminal.
-    const Ticks ticks{recording.progress, [&] { fmt::print(stderr, "{}", so_far((*parts)->path(), begun)); }};
-    const auto status = run(whole.command, [&] { set_variables(whole, (*parts)->path()); }, ticks);
+    const child::Ticks ticks{recording.progress,
+                             [&] { fmt::print(stderr, "{}", so_far((*parts)->path(), begun)); }};
+    const auto status = child::run(whole.command, [&] { set_variables(whole, (*parts)->path()); }, ticks);
     if (!status) return std::unexpected(status.error());
     Recorded recorded;
     if (WIFSIGNALED(*status)) recorded.signal = WTERMSIG(*status);
-    recorded.status = exit_status(*status);
+    recorded.status = child::exit_status(*status);
     if (auto good = put_together((*parts)->path(), file, recorded); !good) {
         (*parts)->keep();
         recorded.fault = fmt::format("{} is not whole: {}", recording.file, good.error().text);

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,17 +29,6 @@ struct Recorded {
     std::uint64_t lost = 0, bytes = 0;
     std::string fault;  // the command has run, and there is no profile: why, and where its parts are
 };
-
-// Until it ends, its status as waitpid() has it; `prepare` runs in its process. A failure: it has not run.
-// Signals that ask to end go to it meanwhile. `tick` is called each so often in the meantime.
-struct Ticks {
-    std::chrono::milliseconds each{0};  // 0: never
-    std::function<void()> tick;
-};
-text::Result<int> run(const std::vector<std::string>& command, const std::function<void()>& prepare = {},
-                      const Ticks& ticks = {});
-// As Recorded has it.
-int exit_status(int status);
 
 // A failure: the command has not run.
 text::Result<Recorded> record(const Recording& recording);

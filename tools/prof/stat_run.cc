@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "tools/child/child.h"
 #include "tools/prof/counts.h"
-#include "tools/prof/record.h"
 #include "tools/text/clock.h"
 #include "tools/text/files.h"
 #include "tools/text/shown.h"
@@ -57,12 +57,12 @@ int run_stat(const std::vector<std::string>& command, const std::string& file) {
         return 1;
     }
     const double begun = text::seconds_now();
-    const auto ended = run(command);
+    const auto ended = child::run(command);
     if (!ended) {
         fmt::print(stderr, "orrery-prof: {}\n", text::shown(ended.error().text));
         return 127;
     }
-    const int status = exit_status(*ended);
+    const int status = child::exit_status(*ended);
     const double seconds = text::seconds_now() - begun;
     std::string words;
     for (const std::string& word : command)

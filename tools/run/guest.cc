@@ -1,5 +1,6 @@
-// orrery-ranks RANKS PROGRAM [ARGUMENT...]: starts this VM's ranks of a program (ORR_VM, ORR_VMS; without
-// them all), gives each a prefix for its lines, and ends all when one fails. orrery-run starts it.
+// orrery-ranks RANKS [--profiles FOLDER] PROGRAM [ARGUMENT...]: starts this VM's ranks of a program (ORR_VM,
+// ORR_VMS; without them all), gives each a prefix for its lines, and ends all when one fails. orrery-run
+// starts it. With a folder for profiles the program is `orrery-prof record`, and each is told its own file.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -86,7 +87,12 @@ void set(const char* name, unsigned value) {
     ::setenv(name, fmt::format("{}", value).c_str(), 1);
 }
 
-Rank start(unsigned rank, unsigned local, unsigned locals, unsigned ranks, char** command) {
+Rank start(unsigned rank, unsigned local, unsigned locals, unsigned ranks,
+           const std::vector<std::string>& program) {
+    std::vector<char*> command;
+    for (const std::string& word : program)
+        command.push_back(const_cast<char*>(word.c_str()));
+    command.push_back(nullptr);
     Rank made;
     made.number = rank;
     int out[2], err[2];
@@ -102,7 +108,7 @@ Rank start(unsigned rank, unsigned local, unsigned locals, unsigned ranks, char*
         set("ORR_RANKS", ranks);
         set("ORR_LOCAL_RANK", local);
         set("ORR_LOCAL_RANKS", locals);
-        ::execvp(command[0], command);
+        ::execvp(command[0], command.data());
         fmt::print(stderr, "cannot start {}: {}\n", command[0], std::strerror(errno));
         std::fflush(stderr);
         ::_exit(127);
@@ -196,8 +202,11 @@ class Ranks {
 
 int main(int argc, char** argv) {
     const auto ranks = argc > 2 ? number(argv[1]) : std::nullopt;
-    if (!ranks || *ranks == 0 || *ranks > orrery::run::kMaxRanks)
-        fail("orrery-ranks RANKS PROGRAM [ARGUMENT...]");
+    const bool profiles = argc > 2 && std::string_view(argv[2]) == "--profiles";
+    const int first = profiles ? 4 : 2;
+    // With profiles: orrery-prof record OPTION... -- PROGRAM.
+    if (!ranks || *ranks == 0 || *ranks > orrery::run::kMaxRanks || argc < first + (profiles ? 2 : 1))
+        fail("orrery-ranks RANKS [--profiles FOLDER] PROGRAM [ARGUMENT...]");
     const unsigned vm = number(std::getenv("ORR_VM")).value_or(0);
     const unsigned vms = number(std::getenv("ORR_VMS")).value_or(1);
     if (vms == 0 || vm >= vms) fail("ORR_VM and ORR_VMS make no sense");
@@ -205,7 +214,13 @@ int main(int argc, char** argv) {
     set("ORR_VMS", vms);
     const auto share = orrery::run::share_of(*ranks, vms, vm);
     Ranks all(vm);
-    for (unsigned local = 0; local < share.count; ++local)
-        all.add(start(share.first + local, local, share.count, *ranks, argv + 2));
+    for (unsigned local = 0; local < share.count; ++local) {
+        std::vector<std::string> program(argv + first, argv + argc);
+        const unsigned rank = share.first + local;
+        if (profiles)
+            program.insert(program.begin() + 2,
+                           {"-o", std::string(argv[3]) + "/" + orrery::run::profile_of(rank)});
+        all.add(start(rank, local, share.count, *ranks, program));
+    }
     return all.watch();
 }

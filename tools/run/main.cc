@@ -7,10 +7,15 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tools/child/child.h"
+#include "tools/run/profile.h"
 #include "tools/run/ranks.h"
 #include "tools/topology/topology.h"
 
@@ -50,8 +55,12 @@ int main(int argc, char** argv) {
         "one fails.",
         "orrery-run"};
     unsigned ranks = 0, vms = 1;
+    std::string profile, profile_with;
     app.add_option("-n", ranks, "Number of processes, 1 to 64")->required();
     app.add_option("--vms", vms, "Number of VMs (default 1)");
+    app.add_option("--profile", profile, "One profile of all ranks, in this file (orrery-prof record)");
+    app.add_option("--profile-with", profile_with,
+                   "Options of orrery-prof record, as one word: '--counters --samples 20'");
     app.allow_extras();
     const std::vector<std::string> given(argv + 1, argv + argc);
     const auto dashes = std::ranges::find(given, "--");
@@ -70,6 +79,8 @@ int main(int argc, char** argv) {
         return wrong(kExitUsage, fmt::format("-n takes 1 to {}", orrery::run::kMaxRanks));
     if (vms < 1 || vms > ranks)
         return wrong(kExitUsage, fmt::format("--vms takes 1 to {}: each VM has a rank or more", ranks));
+    if (!profile_with.empty() && profile.empty())
+        return wrong(kExitUsage, "--profile-with wants --profile FILE");
     const std::string token = orrery::run::make_token(vms);
     if (token.empty()) return wrong(kExitSetup, "no random bytes for the group's token");
 
@@ -82,9 +93,31 @@ int main(int argc, char** argv) {
     if (!count_cards(more))
         command.insert(command.end(), {"--cards", fmt::format("{}", (ranks + vms - 1) / vms)});
     command.insert(command.end(), more.begin(), more.end());
+    std::unique_ptr<orrery::run::RankProfiles> profiles;
+    if (!profile.empty()) {
+        auto made = orrery::run::RankProfiles::create(value_of(more, "--share"), folder, ranks);
+        if (!made) return wrong(kExitSetup, made.error().text);
+        profiles = *std::move(made);
+        const std::vector<std::string> options = profiles->options();
+        command.insert(command.end(), options.begin(), options.end());
+    }
     command.insert(command.end(),
                    {"--env", "ORR_TOKEN=" + token, "--", "orrery-ranks", fmt::format("{}", ranks)});
+    if (profiles) {
+        command.insert(command.end(), {"--profiles", profiles->guest_folder(), "orrery-prof", "record"});
+        std::istringstream options(profile_with);
+        command.insert(command.end(), std::istream_iterator<std::string>(options), {});
+        command.emplace_back("--");
+    }
     command.insert(command.end(), dashes + 1, given.end());
+    if (profiles) {
+        const auto ended = orrery::child::run(command);
+        if (!ended) return wrong(kExitSetup, ended.error().text);
+        const int status = orrery::child::exit_status(*ended);
+        const auto merged = profiles->merge(profile);
+        if (!merged) fmt::print(stderr, "orrery-run: error: {}\n", merged.error().text);
+        return merged || status != 0 ? status : kExitSetup;
+    }
     std::vector<char*> words;
     for (std::string& word : command)
         words.push_back(word.data());

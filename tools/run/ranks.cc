@@ -13,6 +13,10 @@ Share share_of(unsigned ranks, unsigned vms, unsigned vm) {
     return {vm * each + std::min(vm, more), each + (vm < more ? 1 : 0)};
 }
 
+std::string profile_of(unsigned rank) {
+    return fmt::format("rank{}.prof", rank);
+}
+
 std::string make_token(unsigned vms) {
     std::array<unsigned char, 32> random{};
     if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) return {};

@@ -14,6 +14,9 @@ struct Share {
 };
 Share share_of(unsigned ranks, unsigned vms, unsigned vm);
 
+// The file in which a rank's profile is.
+std::string profile_of(unsigned rank);
+
 // A token for one group, as orrGroupMakeToken gives it, and for several VMs orrGroupMakeFolderToken with
 // /share; empty if the system has no random bytes.
 std::string make_token(unsigned vms);

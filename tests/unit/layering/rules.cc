@@ -122,9 +122,10 @@ const Arrows& tool_arrows() {
     static const Arrows map = {
         {"tools/bench", {"tools/text", "tools/topology"}},
         {"tools/bundle", {"tools/text"}},
-        {"tools/prof", {"tools/text", "tools/cards"}},
+        {"tools/child", {"tools/text"}},
+        {"tools/prof", {"tools/text", "tools/cards", "tools/child"}},
         {"tools/records", {"tools/text"}},
-        {"tools/run", {"tools/text", "tools/topology"}},
+        {"tools/run", {"tools/text", "tools/child", "tools/topology"}},
         {"tools/scenario", {"tools/text", "tools/records"}},
         {"tools/smi", {"tools/text", "tools/cards", "tools/topology"}},
         {"tools/step", {"tools/text", "tools/bundle", "tools/records", "tools/scenario"}},

@@ -1,0 +1,76 @@
+#include "tools/run/profile.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "tools/child/child.h"
+#include "tools/run/ranks.h"
+#include "tools/text/shown.h"
+
+namespace orrery::run {
+
+namespace fs = std::filesystem;
+using text::fail;
+
+text::Result<std::unique_ptr<RankProfiles>> RankProfiles::create(const std::optional<std::string>& share,
+                                                                 const fs::path& programs, unsigned ranks) {
+    const fs::path program = programs / "orrery-prof";
+    std::error_code error;
+    if (!fs::exists(program, error))
+        return fail("--profile needs {}, which is not there: make build", program.string());
+    const fs::path parent = share ? fs::absolute(*share, error) : fs::temp_directory_path(error);
+    if (error) return fail("no folder for profiles: {}", error.message());
+    std::string path = (parent / "orrery-run-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr)
+        return fail("{} cannot be made: {}", path, std::generic_category().message(errno));
+    const std::string guest = share ? "/share/" + fs::path(path).filename().string() : "/share";
+    return std::unique_ptr<RankProfiles>(new RankProfiles(path, guest, !share, program, ranks));
+}
+
+RankProfiles::~RankProfiles() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+}
+
+fs::path RankProfiles::file(unsigned rank) const {
+    return folder_ / profile_of(rank);
+}
+
+std::vector<std::string> RankProfiles::options() const {
+    std::vector<std::string> all;
+    if (own_share_) all = {"--share", folder_.string()};
+    for (unsigned rank = 0; rank < ranks_; ++rank)
+        all.insert(all.end(), {"--report-file", file(rank).string()});
+    return all;
+}
+
+text::Result<void> RankProfiles::merge(const std::string& output) const {
+    std::vector<std::string> command{program_.string(), "merge"};
+    std::string without;
+    unsigned there = 0;
+    for (unsigned rank = 0; rank < ranks_; ++rank) {
+        // What guests have put there may be anything.
+        std::error_code error;
+        const fs::file_status found = fs::symlink_status(file(rank), error);
+        if (!fs::is_regular_file(found) || fs::file_size(file(rank), error) == 0) {
+            without += fmt::format("{}{}", without.empty() ? "" : ", ", rank);
+            continue;
+        }
+        command.push_back(file(rank).string());
+        ++there;
+    }
+    if (there == 0) return fail("no rank has left a profile");
+    command.insert(command.end(), {"-o", output});
+    const auto merged = child::run(command);
+    if (!merged) return std::unexpected(merged.error());
+    if (*merged != 0) return fail("{} could not be made", output);
+    fmt::print(stderr, "orrery-run: the profile of {} rank{} is in {}{}\n", there, there == 1 ? "" : "s",
+               text::shown(output), without.empty() ? "" : "; there is none of rank " + without);
+    return {};
+}
+
+}  // namespace orrery::run

@@ -1,0 +1,49 @@
+// orrery-run --profile: each rank under orrery-prof, and one profile of them all.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/text/result.h"
+
+namespace orrery::run {
+
+// Where ranks leave their profiles: a folder that the guests see, which goes with this object.
+class RankProfiles {
+  public:
+    // `share`: the one that is given to orrery-vm, if one is. `programs`: where orrery-prof is.
+    static text::Result<std::unique_ptr<RankProfiles>> create(const std::optional<std::string>& share,
+                                                              const std::filesystem::path& programs,
+                                                              unsigned ranks);
+    ~RankProfiles();
+    RankProfiles(const RankProfiles&) = delete;
+    RankProfiles& operator=(const RankProfiles&) = delete;
+
+    // More options of orrery-vm: the folder, and what its bundle takes along.
+    std::vector<std::string> options() const;
+    // As guests see it.
+    std::string guest_folder() const { return guest_; }
+    // Puts together what there is. Says which ranks have left none.
+    text::Result<void> merge(const std::string& output) const;
+
+  private:
+    RankProfiles(std::filesystem::path folder, std::string guest, bool own_share,
+                 std::filesystem::path program, unsigned ranks)
+        : folder_(std::move(folder)),
+          guest_(std::move(guest)),
+          own_share_(own_share),
+          program_(std::move(program)),
+          ranks_(ranks) {}
+    std::filesystem::path file(unsigned rank) const;
+
+    const std::filesystem::path folder_;
+    const std::string guest_;
+    const bool own_share_;
+    const std::filesystem::path program_;
+    const unsigned ranks_;
+};
+
+}  // namespace orrery::run
