@@ -160,8 +160,10 @@ Status Profiler::unsubscribe(orrProfSubscription_t subscription, std::chrono::mi
 
 std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t want,
                              std::uint64_t generation) noexcept {
+    // Most slots are free, and a thread's own data are not for nothing.
+    if (slot.generation.load(std::memory_order_relaxed) == 0) return 0;
     ThreadMarks& marks = thread_marks();
-    if (slot.generation.load(std::memory_order_relaxed) == 0 || (marks.inside & bit(slot)) != 0) return 0;
+    if ((marks.inside & bit(slot)) != 0) return 0;
     // Counted first: either unsubscribe() sees the count, or this sees that it is over.
     slot.running.fetch_add(1);
     const std::uint64_t now = slot.generation.load();
@@ -187,7 +189,7 @@ void Profiler::tell(orrProfRecord& record, std::uint32_t want) noexcept {
 
 void Profiler::tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept {
     record.size = sizeof record;
-    record.host_ns = host_time_ns();
+    if (record.host_ns == 0) record.host_ns = host_time_ns();
     for (Slot& slot : slots_)
         (void)call(slot, record, want, 0);
 }

@@ -53,7 +53,7 @@ class Profiler {
     };
     // Fills what is the same in all records: size, external, thread, host_ns. `want`: one orrProfWant...
     void tell(orrProfRecord& record, std::uint32_t want) noexcept;
-    // The same of one that has them, but for size and host_ns.
+    // The same of one that has them, but for size, and host_ns if that is 0.
     void tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept;
     void tell_enter(orrProfRecord& record, Told& told) noexcept;
     void tell_leave(orrProfRecord& record, Told& told) noexcept;

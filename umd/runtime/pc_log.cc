@@ -98,6 +98,11 @@ Status PcLog::stop(orrProfSubscription_t who) {
     return drained ? stopped : drained;
 }
 
+bool PcLog::any() {
+    const std::lock_guard lock(mutex_);
+    return wanted_.any();
+}
+
 bool PcLog::unheld() {
     const std::lock_guard lock(mutex_);
     return wanted_.any() && holders_.empty();
@@ -111,11 +116,10 @@ void PcLog::end_unheld() {
 }
 
 void PcLog::end() {
-    const auto any = [this] {
+    {
         const std::lock_guard lock(mutex_);
         holders_.clear();
-        return wanted_.any();
-    };
+    }
     if (!any()) return;
     (void)context_.work_log().drain();
     const std::lock_guard lock(mutex_);

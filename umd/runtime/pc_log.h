@@ -28,6 +28,8 @@ class PcLog {
                  std::uint64_t until_ps);
     // It has them no more; tells what there is, inside of a callback a little later. Nothing if it had none.
     Status stop(orrProfSubscription_t who);
+    // There are some: they take the room that all records share.
+    bool any();
     // There are some, and nobody has them any more.
     bool unheld();
     // Ends them then: they take everybody's room, and other processes wait for them.

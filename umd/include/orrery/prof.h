@@ -237,7 +237,7 @@ typedef struct orrProfRecord {
     uint64_t correlation;
     uint64_t external; /**< the thread's innermost orrProfExternalPush; 0: none */
     uint64_t thread;   /**< as the system names it: gettid(); of work: that submitted it */
-    uint64_t host_ns;  /**< CLOCK_MONOTONIC */
+    uint64_t host_ns;  /**< CLOCK_MONOTONIC; of work: when the library read it from the card */
     /** Of Enter and Leave: a word of the subscriber's, 0 at first, the same one in both. Null in others. */
     uint64_t* data;
     const char* domain; /**< of ranges and markers: the domain's name; null: the program's own */
