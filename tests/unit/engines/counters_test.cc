@@ -1,6 +1,7 @@
 // What engines count, against what the test knows of its kernels and copies: to the last instruction and
 // byte.
 #include <algorithm>
+#include <list>
 
 #include "tests/unit/engines/vector_rig.h"
 
@@ -34,6 +35,48 @@ class CounterTruth : public testing::Test {
     Rig rig;
     VectorUnit unit;
 };
+
+// What is at hand, by the book: the pages, and the tables of 512 of them, that were used last.
+class AtHand {
+  public:
+    explicit AtHand(std::size_t pages) : pages_(pages), tables_((pages + 3) / 4) {}
+    void use(std::uint64_t va) {
+        ++lookups;
+        if (take(used_pages_, pages_, va / 4096)) return;
+        ++misses;
+        walked += take(used_tables_, tables_, va / 4096 / 512) ? 1 : 4;
+    }
+    std::uint64_t lookups = 0, misses = 0, walked = 0;
+
+  private:
+    // Whether it was there; it is the last one now.
+    static bool take(std::list<std::uint64_t>& used, std::size_t most, std::uint64_t what) {
+        const bool there = used.remove(what) > 0;
+        used.push_front(what);
+        if (used.size() > most) used.pop_back();
+        return there;
+    }
+    std::size_t pages_, tables_;
+    std::list<std::uint64_t> used_pages_, used_tables_;
+};
+
+// Each load of the chase is of a line that no cache has: its page is looked up, in the order of the ring.
+TEST_F(CounterTruth, OfTranslations) {
+    constexpr std::uint64_t kFollowed = 3'000, kRing = 65'536;  // over 4 MiB
+    link_ring(words(0), kData, kRing);
+    run(desc(kChase, {kData, kFollowed}, 1));
+    AtHand model(config().tlb_entries);
+    model.use(kData + kDataBytes - 4096);  // the arguments
+    for (std::uint64_t i = 0; i < kFollowed; ++i)
+        model.use(kData + i * 37 % kRing * kLine);
+    EXPECT_GT(model.misses, 1'000u);
+    EXPECT_LT(model.misses, model.lookups);
+    EXPECT_GT(model.walked, model.misses);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_TLB_LOOKUPS), model.lookups);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_TLB_MISSES), model.misses);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_TLB_WALKED), model.walked);
+    EXPECT_EQ(count(ORR_CTR_VRAM_VECTOR_BYTES), (kFollowed + 1 + model.walked) * kLine);
+}
 
 // vle, vle, vadd, vse of 64-bit words, with the loop around them as it stands in kernels.cc.
 TEST_F(CounterTruth, OfATriad) {
@@ -148,6 +191,20 @@ TEST_F(CounterTruth, OfCopies) {
     engine.reset();
     EXPECT_EQ(count(ORR_CTR_COPY_BUSY_PS), before + 3'000'000);
     EXPECT_EQ(engine.used(), 0u);
+}
+
+// A copy of pages that it has not seen: one entry each, and all four levels where a table of 512 begins.
+TEST_F(CounterTruth, OfACopysTranslations) {
+    constexpr std::uint64_t kBytes = 256 << 10, kPages = kBytes / 4096;
+    CopyRates rates;
+    rates.tlb_entries = 256;
+    CopyEngine engine(0, rates, rig.context);
+    rig.run_one(engine, Rig::copy(kHostData, kData, kBytes));
+    constexpr std::uint64_t kWalked = 2 * kPages + 2 * 3;
+    EXPECT_EQ(count(ORR_CTR_VRAM_COPY_BYTES), kBytes + kWalked * kLine);
+    // Now all are at hand.
+    rig.run_one(engine, Rig::copy(kData, kHostData, kBytes));
+    EXPECT_EQ(count(ORR_CTR_VRAM_COPY_BYTES), 2 * kBytes + kWalked * kLine);
 }
 
 // Two copies that want all of VRAM's bandwidth wait for each other; one alone goes on without a gap.
