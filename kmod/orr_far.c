@@ -46,6 +46,8 @@ static LIST_HEAD(orr_far_searches);
 static LIST_HEAD(orr_far_new);
 /* Of the last of them at which somebody has looked. */
 static u64 orr_far_turn;
+/* Of the last answer that was told. */
+static u64 orr_far_tells;
 /* Of the last question that was asked. */
 static u16 orr_far_number;
 /* When the next look for others may be. */
@@ -373,32 +375,53 @@ static bool orr_far_is_own(u32 id)
 	return false;
 }
 
+static u64 *orr_far_told_of(const struct orr_far_search *search)
+{
+	return &search->from->fabric.foreign[search->at].far_told;
+}
+
+/* Whose answer is due, and whose driver was told longest ago: who asks much is in nobody's way. */
+static struct orr_far_search *orr_far_due(void)
+{
+	struct orr_far_search *search, *due = NULL;
+
+	lockdep_assert_held(&orr_far_lock);
+	list_for_each_entry(search, &orr_far_searches, link) {
+		const enum orr_far_step step = orr_far_next(&search->state);
+
+		if (step != ORR_FAR_TELL && step != ORR_FAR_TELL_AND_KEEP)
+			continue;
+		if (!due || *orr_far_told_of(search) < *orr_far_told_of(due))
+			due = search;
+	}
+	return due;
+}
+
 /* Tells who has asked. Not under the lock: a card may keep it waiting. */
 static void orr_far_tell_work(struct work_struct *work)
 {
 	struct orr_note note[1 + ORR_FAR_BEYOND];
 	struct orr_far_search *search;
 	struct orr_device *odev;
+	enum orr_far_step step;
 	u32 at, node, notes;
 
 	do {
 		odev = NULL;
 		scoped_guard(mutex, &orr_far_lock) {
-			list_for_each_entry(search, &orr_far_searches, link) {
-				const enum orr_far_step step = orr_far_next(&search->state);
-
-				if (step != ORR_FAR_TELL && step != ORR_FAR_TELL_AND_KEEP)
-					continue;
-				search->state.told = true;
-				odev = search->from;
-				drm_dev_get(&odev->drm);
-				at = search->at;
-				node = search->node;
-				notes = orr_far_notes(search, orr_far_is_own(search->state.id), note);
-				if (step == ORR_FAR_TELL)
-					orr_far_drop(search);
+			search = orr_far_due();
+			if (!search)
 				break;
-			}
+			*orr_far_told_of(search) = ++orr_far_tells;
+			step = orr_far_next(&search->state);
+			search->state.told = true;
+			odev = search->from;
+			drm_dev_get(&odev->drm);
+			at = search->at;
+			node = search->node;
+			notes = orr_far_notes(search, orr_far_is_own(search->state.id), note);
+			if (step == ORR_FAR_TELL)
+				orr_far_drop(search);
 		}
 		if (odev) {
 			while (notes) {

@@ -133,6 +133,8 @@ struct orr_foreign {
 	unsigned int untold;
 	/** @again: times that it has said that something is revoked which is cut, since the last look */
 	unsigned int again;
+	/** @far_told: when its driver was last told an answer, in such answers; orr_far_lock */
+	u64 far_told;
 };
 
 /**
