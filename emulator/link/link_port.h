@@ -1,4 +1,6 @@
-// A link port of kind `local`: joins this card to another card on the same host.
+// A link port of a card or a switch, whatever is behind it: the interface, its kinds, and what they are made
+// with. Kinds are `local` and `switch` (shared_port.h); another one is a LinkKind, and whoever has ports
+// needs to know nothing of it.
 //
 // The peer never sees this card's VRAM. It sends messages (write, semaphore signal), and this port executes
 // them, in order, each at its arrival on this card's clock, if the port's grant table allows it. A message
@@ -39,8 +41,21 @@ enum Status : std::uint16_t;
 }  // namespace link
 
 class LinkPort;
+struct LinkConfig;
+struct LinkHooks;
+
+// What makes ports of one kind: as LinkPort::create().
+struct LinkKind {
+    std::string_view name;
+    std::expected<std::unique_ptr<LinkPort>, std::string> (*create)(LinkConfig config, EventQueue& events,
+                                                                    Vram& vram, Counters& counters,
+                                                                    Errors& errors, LinkHooks hooks);
+};
+extern const LinkKind kLocalLink;   // of a card, to a card or switch on this host
+extern const LinkKind kSwitchLink;  // of a switch, likewise
 
 struct LinkConfig {
+    const LinkKind* kind = &kLocalLink;
     std::uint32_t port = 0;          // below ORR_LINK_MAX_PORTS, or link::kMostSwitchPorts
     std::uint64_t uid = 0;           // this card's, neither 0 nor all ones
     bool listen = false;             // own the socket, or connect to it
@@ -57,13 +72,11 @@ struct LinkConfig {
     // stopped. Time in which this card does not run itself, a suspended host for one, does not count.
     std::uint32_t peer_silence_ms = 10'000;
     Faults* faults = nullptr;
-    // Of a switch: it has no node and sends nothing of its own, and what it lost concerns single flows, which
-    // its owner keeps from going on (LinkHooks::may_pass). Those of a higher level are nearer to the top.
-    bool is_switch = false;
-    std::uint32_t level = 0;  // below 256
+    // Of a switch: those of a higher level are nearer to the top. Below 256.
+    std::uint32_t level = 0;
 
-    // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH". Fills port, listen and path; PORT is
-    // below `ports`.
+    // From a command line: "PORT:listen:PATH" or "PORT:connect:PATH", maybe with a kind in front of the word
+    // ("PORT:local:listen:PATH"). Fills port, listen and path; PORT is below `ports`.
     static std::expected<LinkConfig, std::string> parse(std::string_view text,
                                                         std::uint32_t ports = ORR_LINK_MAX_PORTS);
 };
@@ -132,34 +145,31 @@ struct LinkHooks {
     std::function<void(std::uint64_t peer_uid, ModelTime arrival)> sent;
 };
 
-class LinkPort final : public PeerPort {
+class LinkPort : public PeerPort {
   public:
-    // The references outlive the port. The port is down until a peer comes. Errors: the configuration, or a
-    // socket that cannot be made.
+    // Of the kind that the configuration names. The references outlive the port. The port is down until a
+    // peer comes. Errors: the configuration, or a socket that cannot be made.
     static std::expected<std::unique_ptr<LinkPort>, std::string> create(LinkConfig config, EventQueue& events,
                                                                         Vram& vram, Counters& counters,
                                                                         Errors& errors, LinkHooks hooks);
-    ~LinkPort() override;
-    LinkPort(const LinkPort&) = delete;
-    LinkPort& operator=(const LinkPort&) = delete;
 
     // --- registers ---
-    std::uint32_t state() const;      // ORR_LINK_*
-    bool up() const;                  // maybe with fewer lanes than it has
-    std::uint32_t lanes() const;      // in use, sending; 0 unless up
-    std::uint32_t mbps() const;       // payload rate of these; 0 unless up
-    std::uint64_t peer_uid() const;   // 0 unless up
-    std::uint32_t peer_port() const;  // 0 unless up
-    const LinkConfig& config() const;
+    virtual std::uint32_t state() const = 0;            // ORR_LINK_*
+    bool up() const { return state() >= ORR_LINK_UP; }  // maybe with fewer lanes than it has
+    virtual std::uint32_t lanes() const = 0;            // in use, sending; 0 unless up
+    virtual std::uint32_t mbps() const = 0;             // payload rate of these; 0 unless up
+    virtual std::uint64_t peer_uid() const = 0;         // 0 unless up
+    virtual std::uint32_t peer_port() const = 0;        // 0 unless up
+    virtual const LinkConfig& config() const = 0;
     // For any thread.
-    const link::Counts& counts() const;
+    virtual const link::Counts& counts() const = 0;
     // Time in which something waited for room at the other end, up to now; the sum over the channels.
-    std::uint64_t without_room_ps() const;
+    virtual std::uint64_t without_room_ps() const = 0;
     // Why the link went down last; empty if it never did.
-    const std::string& down_reason() const;
+    virtual const std::string& down_reason() const = 0;
 
     // The card's number, 0: none; see ORR_R_NODE.
-    void set_node(std::uint32_t node);
+    virtual void set_node(std::uint32_t node) = 0;
     // Grants to a node that comes by this port: true if slot, range (4 KiB aligned, inside VRAM, size not 0)
     // and node are valid. When a call returns, nothing that the peer does is judged by the older grant any
     // more; what it had sent before is done. They survive a link that goes down; reset() clears them all, and
@@ -169,126 +179,107 @@ class LinkPort final : public PeerPort {
         std::uint64_t rights = ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL;
         std::uint64_t key = 0;
     };
-    bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node,
-                   const GrantTerms& terms);
+    virtual bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node,
+                           const GrantTerms& terms) = 0;
     bool set_grant(std::uint32_t slot, std::uint64_t base, std::uint64_t size, std::uint32_t node) {
         return set_grant(slot, base, size, node, GrantTerms());
     }
-    bool clear_grant(std::uint32_t slot);
-    void reset();
+    virtual bool clear_grant(std::uint32_t slot) = 0;
+    virtual void reset() = 0;
 
-    // --- switches ---
-    // The peer's, as long as the link is up.
-    bool peer_is_switch() const;
-    std::uint32_t peer_level() const;
-    std::uint32_t peer_node() const;  // 0: none
+    virtual std::uint32_t peer_node() const = 0;  // 0: none
+
+    // --- to a switch: of a kind that joins none these say so ---
+    virtual bool peer_is_switch() const { return false; }
+    virtual std::uint32_t peer_level() const { return 0; }
+    // What it says; changes with peer_reach_version().
+    virtual std::uint64_t peer_reach_version() const { return 0; }
+    virtual link::Reach peer_reach(std::uint32_t node) const;
+    // What is for the number `multicast` from here on goes to that node, too, with `base` added to its
+    // offset, and in the epoch that this card has for it; node 0: to nobody any more. ORR_FAULT_*: _NO_ROUTE
+    // (no switch is there, or not forwards()), _PEER_BUSY (too many stores wait for room), _PEER_DOWN.
+    virtual std::uint32_t member(std::uint32_t /*multicast*/, std::uint32_t /*node*/,
+                                 std::uint64_t /*base*/) {
+        return ORR_FAULT_NO_ROUTE;
+    }
+
+    // --- of a switch: it has no node and sends nothing of its own, and what it lost concerns single flows,
+    // which its owner keeps from going on (LinkHooks::may_pass). A card's kinds do none of this. ---
     // Another one when its node has been set since, also to the same: all that it had made is for nobody.
-    std::uint64_t peer_lives() const;
-    // What a peer that is a switch says; changes with peer_reach_version().
-    std::uint64_t peer_reach_version() const;
-    link::Reach peer_reach(std::uint32_t node) const;
-    // Of a switch: what its peer is told, from the next tell_reach() on. The link is up.
-    void show_reach(std::uint32_t node, const link::Reach& reach);
-    void tell_reach();
+    virtual std::uint64_t peer_lives() const { return 0; }
+    // What its peer is told, from the next tell_reach() on. The link is up.
+    virtual void show_reach(std::uint32_t /*node*/, const link::Reach& /*reach*/) {}
+    virtual void tell_reach() {}
     // How often the peer has asked this switch for all to arrive that it sent, up to which of these it wants
     // nothing waited for, and how often it did.
-    std::uint64_t drains_wanted() const;
-    std::uint64_t drains_forced() const;
-    void show_drained(std::uint64_t drains);
+    virtual std::uint64_t drains_wanted() const { return 0; }
+    virtual std::uint64_t drains_forced() const { return 0; }
+    virtual void show_drained(std::uint64_t /*drains*/) {}
+    // The halves of drain(). `force`: what finds no room is lost instead of waited for.
+    virtual void drain_here(bool /*force*/ = false) {}
+    virtual void drain_peer(bool /*force*/ = false) {}
+    // A request that came by this port has no other answer. Without room there is none.
+    virtual void answer(const link::Message& /*request*/, link::Status /*status*/) {}
+    // How many messages the peer has taken of each lane, as it says. 0 unless up.
+    using Taken = std::array<std::uint64_t, 4>;
+    virtual Taken taken() const { return {}; }
 
     // ORR_R_LINK_CONTROL's ORR_LINK_FORWARD; stays off while the link is not up. What waits here for room,
     // and may not leave any more or by another port, is dropped or goes there.
-    void set_forward(bool on);
-    void routes_changed();
-    bool forwards() const;
-    // ORR_R_LINK_DRAIN: of a card whose peer is a switch drain_peer(), else drain_here(). LinkHooks::drained
-    // may be called from here. `force`: at the switch at the end of this port, or in this one, what finds no
-    // room is lost instead of waited for; a card between others does not do that.
-    void drain(bool force = false);
-    void drain_here(bool force = false);
-    void drain_peer(bool force = false);
+    virtual void set_forward(bool on) = 0;
+    virtual void routes_changed() = 0;
+    virtual bool forwards() const = 0;
+    // ORR_R_LINK_DRAIN, of a card: where the peer is a switch all that it has from here is drained, else what
+    // came here and is to be passed on. LinkHooks::drained may be called from here. `force`: at that switch
+    // what finds no room is lost instead of waited for; a card between others does not do that.
+    virtual void drain(bool force = false) = 0;
 
     // ORR_R_NOTE_SEND: ORR_FAULT_*.
-    std::uint32_t note(std::uint32_t node, std::span<const std::byte> data);
-
-    // Of a port to a switch: what is for the number `multicast` from here on goes to that node, too, with
-    // `base` added to its offset, and in the epoch that this card has for it; node 0: to nobody any more.
-    // ORR_FAULT_*: _NO_ROUTE (no switch is there, or not forwards()), _PEER_BUSY (too many stores wait for
-    // room), _PEER_DOWN.
-    std::uint32_t member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base);
+    virtual std::uint32_t note(std::uint32_t node, std::span<const std::byte> data) = 0;
 
     // Pulls the cable: the link goes down, what is on the wire still arrives, and the port finds no peer
     // until the cable is plugged in again. Errors: the socket cannot be made.
-    void unplug();
-    std::expected<void, std::string> plug();
+    virtual void unplug() = 0;
+    virtual std::expected<void, std::string> plug() = 0;
 
     // ORR_R_LINK_RESET: takes a link that is up down, as a peer that leaves does, and lets it train anew.
-    void reset_link();
+    virtual void reset_link() = 0;
 
     // The hook of that name would say yes again: goes on with what was left in the inbox.
-    void poke_room();
+    virtual void poke_room() = 0;
 
     // When the next message arrives by the card's clock, for which there is an event; kNever: none is known.
-    ModelTime next_arrival() const;
+    virtual ModelTime next_arrival() const = 0;
     // How many such events there are: one for what is for this card, one for what it passes on.
-    unsigned arrivals() const;
+    virtual unsigned arrivals() const = 0;
     // The system time has jumped by so much, and not for this port's own message: the next one is nearer.
-    void clock_jumped(ModelTime gap);
+    virtual void clock_jumped(ModelTime gap) = 0;
 
-    // --- towards the peer: see PeerPort ---
-    std::uint64_t bytes_per_second() const override;
-    LinkSend write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
-                   ModelTime at = kNever) override;
-    LinkAsk read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
-                 Asker& asker) override;
-    LinkAsk atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
-                   Asker& asker) override;
-    void abandon(std::uint32_t tag) override;
-    void put_aside(std::uint32_t tag, bool aside) override;
-    LinkTold tell(std::uint32_t node, const BarrierWord& word) override;
-    Refusals refused_by(std::uint32_t node) const override;
-    void wait_for_room(std::uint32_t node, Event& event) override;
-    void forget(Event& event) override;
-    std::uint64_t session() const override;
-    std::uint32_t signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) override;
-    std::uint32_t post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) override;
-    bool settle(std::uint64_t offset) override;
-    LinkAsk reduce(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to,
-                   const LinkReduction& how, ModelTime at, Asker& asker) override;
-    // Of a switch: a request that came by this port has no other answer. Without room there is none.
-    void answer(const link::Message& request, link::Status status);
+    // --- towards the peer, with what PeerPort has ---
     // For another port of this card, which has got it from its peer.
-    link::Passed pass(const link::Passing& passing);
+    virtual link::Passed pass(const link::Passing& passing) = 0;
     // As wait_for_room(), for what passes.
-    void wait_to_pass(const link::Message& message, Event& event);
+    virtual void wait_to_pass(const link::Message& message, Event& event) = 0;
     // Which of the channels, each with room of its own, it goes by.
-    unsigned lane_of(const link::Message& message) const;
+    virtual unsigned lane_of(const link::Message& message) const = 0;
     // That was all of its turn; the next that waits for room is called.
-    void end_turn(unsigned lane, Event& event);
-    // How many messages the peer has taken of each lane, as it says. 0 unless up.
-    using Taken = std::array<std::uint64_t, 4>;
-    Taken taken() const;
+    virtual void end_turn(unsigned lane, Event& event) = 0;
     // That event, which waited for room, has been scheduled because it is its turn.
-    bool has_called(const Event& event) const;
+    virtual bool has_called(const Event& event) const = 0;
     // Somebody waits for room, or for an answer.
-    bool congested() const;
+    virtual bool congested() const = 0;
 
     // --- the card's main loop ---
     // Takes what has arrived. Cheap when nothing has (one load). Call it in every round of the card loop,
     // also while spinning. true: it did something. What is to arrive later is an event in the queue.
-    bool poll();
+    virtual bool poll() = 0;
     // Peers that come and go (system calls). poll() calls it now and then.
-    void service();
+    virtual void service() = 0;
     // Before blocking: false if there is something to do, so do not block. true: poll_fd() becomes readable
     // when the port wants attention. after_sleep() takes it back, and services.
-    bool prepare_sleep();
-    void after_sleep();
-    int poll_fd() const;
-
-  private:
-    class Impl;
-    explicit LinkPort(std::unique_ptr<Impl> impl);
-    std::unique_ptr<Impl> impl_;
+    virtual bool prepare_sleep() = 0;
+    virtual void after_sleep() = 0;
+    virtual int poll_fd() const = 0;
 };
 
 }  // namespace orrery::emu

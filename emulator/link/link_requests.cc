@@ -3,14 +3,14 @@
 #include <bit>
 #include <utility>
 
-#include "emulator/link/link_impl.h"
+#include "emulator/link/shared_link.h"
 
 namespace orrery::emu {
 
 static_assert(PeerPort::kMostRead == link::kMaxReadBytes);
 
-LinkAsk LinkPort::Impl::ask(std::uint32_t node, std::uint64_t offset, link::Transmitter::Request request,
-                            const link::Requests::Request& asked, ModelTime at) {
+LinkAsk SharedLink::ask(std::uint32_t node, std::uint64_t offset, link::Transmitter::Request request,
+                        const link::Requests::Request& asked, ModelTime at) {
     if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
     look_at_peer();
     request.tag = requests_.add(asked);
@@ -35,7 +35,7 @@ LinkAsk LinkPort::Impl::ask(std::uint32_t node, std::uint64_t offset, link::Tran
 }
 
 // Why it is asked for nothing more.
-void LinkPort::Impl::tell_silent(std::uint32_t node) {
+void SharedLink::tell_silent(std::uint32_t node) {
     constexpr std::uint32_t kTellFrom = link::Requests::kSlots / 8;
     if (told_silent_[node]) return;
     const std::uint32_t abandoned = requests_.abandoned(node);
@@ -47,8 +47,8 @@ void LinkPort::Impl::tell_silent(std::uint32_t node) {
         config_.port, node, abandoned);
 }
 
-LinkAsk LinkPort::Impl::read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
-                             Asker& asker, std::uint16_t reduction) {
+LinkAsk SharedLink::read(std::uint32_t node, std::uint64_t offset, std::span<std::byte> to, ModelTime at,
+                         Asker& asker, std::uint16_t reduction) {
     const link::Requests::Request asked{.asker = &asker,
                                         .node = static_cast<std::uint16_t>(node),
                                         .epoch = static_cast<std::uint16_t>(epoch_of(node)),
@@ -58,8 +58,8 @@ LinkAsk LinkPort::Impl::read(std::uint32_t node, std::uint64_t offset, std::span
                asked, at);
 }
 
-LinkAsk LinkPort::Impl::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic,
-                               ModelTime at, Asker& asker) {
+LinkAsk SharedLink::atomic(std::uint32_t node, std::uint64_t offset, const LinkAtomic& atomic, ModelTime at,
+                           Asker& asker) {
     if (offset % atomic.bytes != 0) return {.fault = ORR_FAULT_MISALIGNED};
     const link::Requests::Request asked{.asker = &asker,
                                         .node = static_cast<std::uint16_t>(node),
@@ -68,7 +68,7 @@ LinkAsk LinkPort::Impl::atomic(std::uint32_t node, std::uint64_t offset, const L
     return ask(node, offset, {.op = link::kOpAtomic, .bytes = atomic.bytes, .atomic = atomic}, asked, at);
 }
 
-bool LinkPort::Impl::answer_room(const link::Message& request) {
+bool SharedLink::answer_room(const link::Message& request) {
     // To a peer that is gone nothing goes, whatever room there is.
     if (!up()) return true;
     look_at_peer();
@@ -77,7 +77,7 @@ bool LinkPort::Impl::answer_room(const link::Message& request) {
     return transmitter_.answer_room(request.source, request.op == link::kOpRead ? request.bytes : 0);
 }
 
-void LinkPort::Impl::give_answer(const link::Message& request, const link::Transmitter::Answer& answer) {
+void SharedLink::give_answer(const link::Message& request, const link::Transmitter::Answer& answer) {
     if (!up()) return;
     look_at_peer();
     const unsigned lane = transmitter_.back_lane_of(request.source);
@@ -91,7 +91,7 @@ void LinkPort::Impl::give_answer(const link::Message& request, const link::Trans
     if (up()) call_next(lane);
 }
 
-void LinkPort::Impl::send_answer(const link::Message& request, const link::Transmitter::Answer& answer) {
+void SharedLink::send_answer(const link::Message& request, const link::Transmitter::Answer& answer) {
     // One that comes late is answered at its time, but not by a card that has told others otherwise.
     const ModelTime now = events_.system_now();
     transmitter_.answer(in_step_ ? std::max(now, request.arrival_ps) : request.arrival_ps, request, answer);
@@ -100,12 +100,12 @@ void LinkPort::Impl::send_answer(const link::Message& request, const link::Trans
     check_transmitter();
 }
 
-void LinkPort::Impl::look_at_answers() {
+void SharedLink::look_at_answers() {
     if (up()) check_transmitter();
 }
 
-void LinkPort::Impl::owe_answer(unsigned lane, const link::Message& request,
-                                const link::Transmitter::Answer& answer) {
+void SharedLink::owe_answer(unsigned lane, const link::Message& request,
+                            const link::Transmitter::Answer& answer) {
     const std::uint64_t bytes = answer.data.size();
     Owed& to = owed_to_[request.source];
     // Who asks on and takes no answers gets no more, and nobody else notices.
@@ -126,7 +126,7 @@ void LinkPort::Impl::owe_answer(unsigned lane, const link::Message& request,
     keep_time();
 }
 
-bool LinkPort::Impl::flush_answers(unsigned lane) {
+bool SharedLink::flush_answers(unsigned lane) {
     std::deque<OwedAnswer>& owed = owed_answers_[lane];
     while (up() && !owed.empty() &&
            transmitter_.answer_room(owed.front().request.source, owed.front().data.size())) {
@@ -142,29 +142,29 @@ bool LinkPort::Impl::flush_answers(unsigned lane) {
     return up() && owed.empty();
 }
 
-void LinkPort::Impl::forget_answers() {
+void SharedLink::forget_answers() {
     for (std::deque<OwedAnswer>& owed : owed_answers_)
         owed.clear();
     owed_to_.clear();
     owed_bytes_ = 0;
 }
 
-void LinkPort::Impl::cannot_pass(const link::Message& message, link::Status status) {
+void SharedLink::cannot_pass(const link::Message& message, link::Status status) {
     if (message.op == link::kOpRead || message.op == link::kOpAtomic)
         give_answer(message, {.status = status});
 }
 
-void LinkPort::Impl::stop_waiting_to_answer() {
+void SharedLink::stop_waiting_to_answer() {
     if (std::exchange(waits_to_answer_, false)) forget(arrival_);
 }
 
-void LinkPort::Impl::wait_to_answer() {
+void SharedLink::wait_to_answer() {
     if (!up()) return;
     waits_to_answer_ = true;
     wait_for_room(transmitter_.back_lane_of(receiver_.unanswered()->source), arrival_);
 }
 
-bool LinkPort::Impl::take_replies() {
+bool SharedLink::take_replies() {
     auto pumped = replies_.pump();
     if (!pumped) {
         refuse(pumped.error());
@@ -175,7 +175,7 @@ bool LinkPort::Impl::take_replies() {
     return taken() || *pumped;
 }
 
-bool LinkPort::Impl::look_for_replies() {
+bool SharedLink::look_for_replies() {
     if (auto looked = replies_.look(); !looked)
         refuse(looked.error());
     else
@@ -184,14 +184,14 @@ bool LinkPort::Impl::look_for_replies() {
 }
 
 // All that went by this port.
-void LinkPort::Impl::end_requests() {
+void SharedLink::end_requests() {
     told_silent_.reset();
     requests_.end(
         [](const link::Requests::Request&) { return true; },
         [](std::uint32_t tag, Asker& asker) { asker.answered(tag, {.fault = ORR_FAULT_PEER_DOWN}); });
 }
 
-void LinkPort::Impl::routes_changed() {
+void SharedLink::routes_changed() {
     look_again();
     // Of a way that is another now nothing comes any more.
     requests_.end(
@@ -202,7 +202,7 @@ void LinkPort::Impl::routes_changed() {
     requests_.each_asker([](Asker& asker) { asker.ways_changed(); });
 }
 
-void LinkPort::Impl::refused(std::uint32_t node, std::uint32_t fault) {
+void SharedLink::refused(std::uint32_t node, std::uint32_t fault) {
     PeerPort::Refusals& refusals = refusals_[node];
     ++refusals.count;
     refusals.fault = fault;

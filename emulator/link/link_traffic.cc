@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/link/link_impl.h"
+#include "emulator/link/shared_link.h"
 
 namespace orrery::emu {
 
@@ -15,7 +15,7 @@ constexpr unsigned kAliveEvery = 64;      // rounds of poll()
 
 }  // namespace
 
-bool LinkPort::Impl::pump() {
+bool SharedLink::pump() {
     // Where it has been called it keeps its turn until it has used it.
     const bool turn = has_called(arrival_);
     if (!turn) stop_waiting_to_answer();
@@ -32,7 +32,7 @@ bool LinkPort::Impl::pump() {
     return taken() || *pumped;
 }
 
-bool LinkPort::Impl::pass_on(link::Forwarder& forwarder) {
+bool SharedLink::pass_on(link::Forwarder& forwarder) {
     auto passed = forwarder.run();
     if (!passed) {
         refuse(passed.error());
@@ -43,7 +43,7 @@ bool LinkPort::Impl::pass_on(link::Forwarder& forwarder) {
     return taken() || *passed;
 }
 
-bool LinkPort::Impl::taken() {
+bool SharedLink::taken() {
     if (receiver_.take_credit_wish()) wake_peer();
     if (up() && in_step_ && receiver_.take_wish_in_step() && hooks_.sent)
         hooks_.sent(peer_uid_, later(events_.system_now(), config_.latency_ns * kPsPerNs));
@@ -52,17 +52,17 @@ bool LinkPort::Impl::taken() {
     return skipped;
 }
 
-bool LinkPort::Impl::all_taken() const {
+bool SharedLink::all_taken() const {
     return arrivals() == 0 && !receiver_.held() && !forwarder_.waits() && !back_forwarder_.waits() &&
            !receiver_.has_news() && !forwarder_.has_news() && !back_forwarder_.has_news();
 }
 
-bool LinkPort::Impl::has_left_over() const {
+bool SharedLink::has_left_over() const {
     if (forwarder_.has_news() || back_forwarder_.has_news() || all_taken()) return true;
     return !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
 }
 
-bool LinkPort::Impl::skip_idle_time() {
+bool SharedLink::skip_idle_time() {
     const ModelTime when = next_arrival();
     if (in_step_ || when == kNever || when <= events_.now() || !hooks_.may_skip || !hooks_.may_skip(when))
         return false;
@@ -72,7 +72,7 @@ bool LinkPort::Impl::skip_idle_time() {
     return true;
 }
 
-void LinkPort::Impl::clock_jumped(ModelTime gap) {
+void SharedLink::clock_jumped(ModelTime gap) {
     for (Event* event : {&arrival_, &passing_, &reply_, &passing_back_}) {
         if (!event->scheduled()) continue;
         const ModelTime left = event->time() - events_.now();
@@ -80,7 +80,7 @@ void LinkPort::Impl::clock_jumped(ModelTime gap) {
     }
 }
 
-void LinkPort::Impl::hurry() {
+void SharedLink::hurry() {
     if (!receiver_.is_open()) return;
     if (auto done = receiver_.hurry(); !done) return refuse(done.error());
     look_at_answers();
@@ -89,7 +89,7 @@ void LinkPort::Impl::hurry() {
     pump();
 }
 
-bool LinkPort::Impl::settle(std::uint64_t offset) {
+bool SharedLink::settle(std::uint64_t offset) {
     if (!up() && !draining_) return true;
     const auto done = receiver_.hurry_to(offset);
     if (!done) {
@@ -105,13 +105,13 @@ bool LinkPort::Impl::settle(std::uint64_t offset) {
     return *done;
 }
 
-void LinkPort::Impl::poke_room() {
+void SharedLink::poke_room() {
     if (receiver_.owes()) events_.schedule(owed_pokes_, events_.now());
     if ((up() || draining_) && receiver_.held() && !waits_to_answer_)
         events_.schedule(arrival_, events_.now());
 }
 
-bool LinkPort::Impl::poll() {
+bool SharedLink::poll() {
     ++rounds_;
     // Once the peer is up it sends.
     if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
@@ -146,13 +146,13 @@ bool LinkPort::Impl::poll() {
     return in_step_ ? look() : pump();
 }
 
-void LinkPort::Impl::look_at_shown() {
+void SharedLink::look_at_shown() {
     // In this order: behind each change of the life there is one of the node.
-    const std::uint64_t lives = config_.is_switch ? transmitter_.lives() : 0;
-    const Shown shows{.node = config_.is_switch ? transmitter_.shown_node() : 0,
+    const std::uint64_t lives = is_switch_ ? transmitter_.lives() : 0;
+    const Shown shows{.node = is_switch_ ? transmitter_.shown_node() : 0,
                       .lives = lives,
                       .reach_version = peer_is_switch_ ? transmitter_.reach_version() : 0,
-                      .drains_wanted = config_.is_switch ? receiver_.drains_wanted() : 0};
+                      .drains_wanted = is_switch_ ? receiver_.drains_wanted() : 0};
     if (shows != shown_) {
         shown_ = shows;
         if (hooks_.peer_shows) hooks_.peer_shows(config_.port);
@@ -160,7 +160,7 @@ void LinkPort::Impl::look_at_shown() {
     if (peer_drains_done_ != peer_drains_ && transmitter_.drains_done() == peer_drains_) end_peer_drains();
 }
 
-void LinkPort::Impl::drain_peer(bool force) {
+void SharedLink::drain_peer(bool force) {
     if (!up() || !peer_is_switch_) {
         tell_peer_drained(1);
         return;
@@ -170,17 +170,17 @@ void LinkPort::Impl::drain_peer(bool force) {
     wake_peer();
 }
 
-void LinkPort::Impl::end_peer_drains() {
+void SharedLink::end_peer_drains() {
     const std::uint64_t left = peer_drains_ - std::exchange(peer_drains_done_, peer_drains_);
     if (left != 0) tell_peer_drained(left);
 }
 
-void LinkPort::Impl::tell_peer_drained(std::uint64_t drains) {
+void SharedLink::tell_peer_drained(std::uint64_t drains) {
     const auto& hook = hooks_.peer_drained ? hooks_.peer_drained : hooks_.drained;
     if (hook) hook(config_.port, static_cast<std::uint32_t>(drains));
 }
 
-bool LinkPort::Impl::look() {
+bool SharedLink::look() {
     if (auto looked = receiver_.look(); !looked)
         refuse(looked.error());
     else
@@ -188,22 +188,22 @@ bool LinkPort::Impl::look() {
     return true;
 }
 
-bool LinkPort::Impl::look_to_pass(link::Forwarder& forwarder) {
+bool SharedLink::look_to_pass(link::Forwarder& forwarder) {
     if (auto looked = forwarder.look(); !looked) refuse(looked.error());
     return true;
 }
 
-bool LinkPort::Impl::poll_passing(link::Forwarder& forwarder) {
+bool SharedLink::poll_passing(link::Forwarder& forwarder) {
     if (!forwarder.has_news()) return false;
     return in_step_ ? look_to_pass(forwarder) : pass_on(forwarder);
 }
 
-bool LinkPort::Impl::poll_replies() {
+bool SharedLink::poll_replies() {
     if (reply_.scheduled() || !replies_.has_news()) return false;
     return in_step_ ? look_for_replies() : take_replies();
 }
 
-void LinkPort::Impl::on_room(ModelTime) {
+void SharedLink::on_room(ModelTime) {
     for (unsigned lane = 0; lane < waiting_.size() && up(); ++lane) {
         if (!congested(lane) || !transmitter_.room_news(lane)) continue;
         if (in_step_) transmitter_.take_credits(lane);
@@ -219,7 +219,7 @@ void LinkPort::Impl::on_room(ModelTime) {
 
 // Whoever waits has told the peer before it looks: so what it does not see here it is told of, by the time at
 // which that counts.
-void LinkPort::Impl::look_for_room() {
+void SharedLink::look_for_room() {
     if (!up() || !in_step_ || !congested()) return;
     transmitter_.want_credit_in_step();
     ModelTime first = kNever;
@@ -230,7 +230,7 @@ void LinkPort::Impl::look_for_room() {
     if (!room_.scheduled() || room_.time() > when) events_.schedule(room_, when);
 }
 
-void LinkPort::Impl::on_turns(ModelTime) {
+void SharedLink::on_turns(ModelTime) {
     for (unsigned lane = 0; lane < waiting_.size() && up(); ++lane) {
         const Waiting& waiting = waiting_[lane];
         if (has_come(waiting))
@@ -240,14 +240,14 @@ void LinkPort::Impl::on_turns(ModelTime) {
     }
 }
 
-bool LinkPort::Impl::room_news() const {
+bool SharedLink::room_news() const {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         if (congested(lane) && transmitter_.room_news(lane)) return true;
     }
     return false;
 }
 
-void LinkPort::Impl::check_transmitter() {
+void SharedLink::check_transmitter() {
     // Not the peer's fault: what it sent still comes.
     if (const auto& failed = transmitter_.line().failed()) return peer_left(std::string(*failed));
     if (transmitter_.broken()) return refuse(std::string(*transmitter_.broken()));
@@ -258,23 +258,23 @@ void LinkPort::Impl::check_transmitter() {
     }
 }
 
-void LinkPort::Impl::set_forward(bool on) {
+void SharedLink::set_forward(bool on) {
     transmitter_.set_forward(on && up());
     forwards_ = transmitter_.forwards();
     if (!forwards_) look_again();
 }
 
-void LinkPort::Impl::look_again() {
+void SharedLink::look_again() {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         if (!waiting_[lane].events.empty()) wake_waiters(lane);
     }
 }
 
-void LinkPort::Impl::look_at_peer() {
+void SharedLink::look_at_peer() {
     if (transmitter_.look_at_peer()) look_again();
 }
 
-link::Passed LinkPort::Impl::pass(const link::Passing& passing) {
+link::Passed SharedLink::pass(const link::Passing& passing) {
     if (!up()) return {};
     look_at_peer();
     const unsigned lane = transmitter_.lane_of(passing.message);
@@ -289,14 +289,14 @@ link::Passed LinkPort::Impl::pass(const link::Passing& passing) {
     return passed;
 }
 
-void LinkPort::Impl::end_turn(unsigned lane, Event& event) {
+void SharedLink::end_turn(unsigned lane, Event& event) {
     if (waiting_[lane].came != &event) return;
     waiting_[lane].came = nullptr;
     call_next(lane);
 }
 
-LinkSend LinkPort::Impl::write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
-                               ModelTime at) {
+LinkSend SharedLink::write(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data,
+                           ModelTime at) {
     if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
     look_at_peer();
     const unsigned lane = transmitter_.lane_of(node);
@@ -310,7 +310,7 @@ LinkSend LinkPort::Impl::write(std::uint32_t node, std::uint64_t offset, std::sp
     return sent;
 }
 
-std::uint32_t LinkPort::Impl::signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
+std::uint32_t SharedLink::signal(std::uint32_t node, std::uint64_t offset, std::uint64_t value) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
     look_at_peer();
     const std::uint32_t fault = transmitter_.signal(events_.system_now(), node, offset, value);
@@ -319,7 +319,7 @@ std::uint32_t LinkPort::Impl::signal(std::uint32_t node, std::uint64_t offset, s
     return fault;
 }
 
-LinkTold LinkPort::Impl::tell(std::uint32_t node, const BarrierWord& word) {
+LinkTold SharedLink::tell(std::uint32_t node, const BarrierWord& word) {
     if (!up()) return {.fault = ORR_FAULT_PEER_DOWN};
     look_at_peer();
     const unsigned lane = transmitter_.lane_of(node);
@@ -330,7 +330,7 @@ LinkTold LinkPort::Impl::tell(std::uint32_t node, const BarrierWord& word) {
     return told;
 }
 
-std::uint32_t LinkPort::Impl::note(std::uint32_t node, std::span<const std::byte> data) {
+std::uint32_t SharedLink::note(std::uint32_t node, std::span<const std::byte> data) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
     look_at_peer();
     const std::uint32_t fault = transmitter_.note(events_.system_now(), node, data);
@@ -338,7 +338,7 @@ std::uint32_t LinkPort::Impl::note(std::uint32_t node, std::span<const std::byte
     return fault;
 }
 
-std::uint32_t LinkPort::Impl::member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base) {
+std::uint32_t SharedLink::member(std::uint32_t multicast, std::uint32_t node, std::uint64_t base) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
     look_at_peer();
     const std::uint64_t who = node == 0 ? 0 : node | std::uint64_t{epoch_of(node) & 0xffffu} << 16;
@@ -348,8 +348,7 @@ std::uint32_t LinkPort::Impl::member(std::uint32_t multicast, std::uint32_t node
     return fault;
 }
 
-std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
-                                   std::span<const std::byte> data) {
+std::uint32_t SharedLink::post(std::uint32_t node, std::uint64_t offset, std::span<const std::byte> data) {
     if (!up()) return ORR_FAULT_PEER_DOWN;
     look_at_peer();
     const std::uint32_t fault = transmitter_.post(events_.system_now(), node, offset, data);
@@ -358,7 +357,7 @@ std::uint32_t LinkPort::Impl::post(std::uint32_t node, std::uint64_t offset,
     return fault;
 }
 
-void LinkPort::Impl::count_congestion() {
+void SharedLink::count_congestion() {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         ModelTime& since = congested_since_[lane];
         if (congested(lane) == (since != kNever)) continue;
@@ -367,20 +366,20 @@ void LinkPort::Impl::count_congestion() {
     }
 }
 
-std::uint64_t LinkPort::Impl::without_room_ps() const {
+std::uint64_t SharedLink::without_room_ps() const {
     std::uint64_t sum = counts_.credit_ps.get();
     for (const ModelTime since : congested_since_)
         if (since != kNever) sum += events_.now() - since;
     return sum;
 }
 
-void LinkPort::Impl::keep_time() {
+void SharedLink::keep_time() {
     count_congestion();
     if (up() && needs_peer()) socket_.keep_ticking(true);
     look_for_room();
 }
 
-void LinkPort::Impl::wait_for_room(unsigned lane, Event& event) {
+void SharedLink::wait_for_room(unsigned lane, Event& event) {
     if (!up()) return events_.schedule(event, events_.now());
     // The first one has just looked.
     if (!congested(lane)) transmitter_.forget_news(lane);
@@ -393,7 +392,7 @@ void LinkPort::Impl::wait_for_room(unsigned lane, Event& event) {
     keep_time();
 }
 
-void LinkPort::Impl::forget(Event& event) {
+void SharedLink::forget(Event& event) {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         Waiting& waiting = waiting_[lane];
         // A turn that it has not ended ends here.
@@ -407,17 +406,17 @@ void LinkPort::Impl::forget(Event& event) {
     stop_ticking();
 }
 
-bool LinkPort::Impl::has_called(const Event& event) const {
+bool SharedLink::has_called(const Event& event) const {
     return std::ranges::any_of(
         waiting_, [&](const Waiting& waiting) { return waiting.called && waiting.events.front() == &event; });
 }
 
 // Its event has fired, even if it has been scheduled for something else since.
-bool LinkPort::Impl::has_come(const Waiting& waiting) const {
+bool SharedLink::has_come(const Waiting& waiting) const {
     return waiting.called && (!waiting.events.front()->scheduled() || events_.now() > waiting.called_for);
 }
 
-void LinkPort::Impl::call_next(unsigned lane) {
+void SharedLink::call_next(unsigned lane) {
     Waiting& waiting = waiting_[lane];
     // It came, and had nothing to send here any more.
     if (has_come(waiting)) {
@@ -434,7 +433,7 @@ void LinkPort::Impl::call_next(unsigned lane) {
     stop_ticking();
 }
 
-bool LinkPort::Impl::has_turn(unsigned lane, const Event* who) {
+bool SharedLink::has_turn(unsigned lane, const Event* who) {
     if (!flush_answers(lane)) return false;
     Waiting& waiting = waiting_[lane];
     if (who != nullptr && waiting.came == who && !waiting.called) return true;
@@ -451,14 +450,14 @@ bool LinkPort::Impl::has_turn(unsigned lane, const Event* who) {
     return true;
 }
 
-void LinkPort::Impl::stop_ticking() {
+void SharedLink::stop_ticking() {
     count_congestion();
     if (needs_peer()) return;
     silent_ticks_ = 0;
     if (up()) socket_.keep_ticking(false);
 }
 
-void LinkPort::Impl::wake_waiters(unsigned lane) {
+void SharedLink::wake_waiters(unsigned lane) {
     Waiting& waiting = waiting_[lane];
     const ModelTime when = waiting.events.empty() ? events_.now() : act_at();
     for (Event* event : waiting.events)
@@ -468,7 +467,7 @@ void LinkPort::Impl::wake_waiters(unsigned lane) {
     stop_ticking();
 }
 
-bool LinkPort::Impl::prepare_sleep() {
+bool SharedLink::prepare_sleep() {
     // When what is on its way may come is for the others to say.
     if (!up()) return !draining_ || in_step_ || (arrivals() == 0 && !has_left_over());
     if (arrivals() != 0 && !in_step_) {
@@ -490,7 +489,7 @@ bool LinkPort::Impl::prepare_sleep() {
     return false;
 }
 
-void LinkPort::Impl::after_sleep() {
+void SharedLink::after_sleep() {
     if (up()) receiver_.set_need_wakeup(false);
     service();
 }

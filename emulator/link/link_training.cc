@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "emulator/link/link_impl.h"
+#include "emulator/link/shared_link.h"
 
 namespace orrery::emu {
 
@@ -16,9 +16,10 @@ constexpr unsigned kServiceMessages = 64;  // socket messages in one service()
 
 }  // namespace
 
-LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram,
-                     Counters& counters, Errors& errors, LinkHooks hooks)
+SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram,
+                       Counters& counters, Errors& errors, LinkHooks hooks)
     : config_(std::move(config)),
+      is_switch_(config_.kind == &kSwitchLink),
       socket_(std::move(socket)),
       events_(events),
       errors_(errors),
@@ -59,10 +60,10 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
                         },
                     .epoch_of = [this](std::uint32_t node) { return epoch_of(node); }},
                    config_.faults),
-      arrival_(Event::of<&Impl::on_arrival>(this)),
-      passing_(Event::of<&Impl::on_passing>(this)),
-      reply_(Event::of<&Impl::on_reply>(this)),
-      passing_back_(Event::of<&Impl::on_passing_back>(this)),
+      arrival_(Event::of<&SharedLink::on_arrival>(this)),
+      passing_(Event::of<&SharedLink::on_passing>(this)),
+      reply_(Event::of<&SharedLink::on_reply>(this)),
+      passing_back_(Event::of<&SharedLink::on_passing_back>(this)),
       requests_(config_.port),
       replies_(
           events, counters, counts_, receiver_.near_back(), requests_,
@@ -75,13 +76,13 @@ LinkPort::Impl::Impl(LinkConfig config, link::Socket socket, EventQueue& events,
                  config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
       back_forwarder_(events, counters, counts_, receiver_.far_back(), passing_back_, forwarding(false),
                       config_.forward_ns * kPsPerNs, std::uint64_t{config_.gbps} * 125'000'000),
-      owed_pokes_(Event::of<&Impl::on_owed_pokes>(this)),
-      room_(Event::of<&Impl::on_room>(this)),
-      turns_(Event::of<&Impl::on_turns>(this)) {
+      owed_pokes_(Event::of<&SharedLink::on_owed_pokes>(this)),
+      room_(Event::of<&SharedLink::on_room>(this)),
+      turns_(Event::of<&SharedLink::on_turns>(this)) {
     congested_since_.fill(kNever);
 }
 
-link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
+link::Forwarder::Hooks SharedLink::forwarding(bool requests) {
     return {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
             .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
             .is_stuck = hooks_.is_stuck,
@@ -99,14 +100,14 @@ link::Forwarder::Hooks LinkPort::Impl::forwarding(bool requests) {
                              link::Status status) { cannot_pass(message, status); }};
 }
 
-void LinkPort::Impl::set_state(std::uint32_t state) {
+void SharedLink::set_state(std::uint32_t state) {
     if (state == state_) return;
     state_ = state;
     counts_.changes.add();
     hooks_.changed(config_.port, state);
 }
 
-void LinkPort::Impl::check_width() {
+void SharedLink::check_width() {
     const std::uint32_t width = transmitter_.line().width();
     if (std::exchange(width_, width) == width) return;
     errors_.note("link {}: {} of {} lanes are left", config_.port, width, config_.lanes);
@@ -116,7 +117,7 @@ void LinkPort::Impl::check_width() {
     hooks_.changed(config_.port, state_);
 }
 
-void LinkPort::Impl::peer_left(std::string reason) {
+void SharedLink::peer_left(std::string reason) {
     const bool was_up = up();
     drop_peer(std::move(reason));
     draining_ = was_up;
@@ -124,18 +125,18 @@ void LinkPort::Impl::peer_left(std::string reason) {
     set_state(ORR_LINK_DOWN);
 }
 
-void LinkPort::Impl::unplug() {
+void SharedLink::unplug() {
     peer_left("the cable was pulled out");
     socket_.unplug();
 }
 
-void LinkPort::Impl::go_down(std::string reason) {
+void SharedLink::go_down(std::string reason) {
     drop_peer(std::move(reason));
     stop_receiving();
     set_state(ORR_LINK_DOWN);
 }
 
-void LinkPort::Impl::stop_receiving() {
+void SharedLink::stop_receiving() {
     draining_ = false;
     stop_waiting_to_answer();
     events_.cancel(arrival_);
@@ -146,7 +147,7 @@ void LinkPort::Impl::stop_receiving() {
     receiver_.close();
 }
 
-void LinkPort::Impl::drop_peer(std::string reason) {
+void SharedLink::drop_peer(std::string reason) {
     ++session_;
     // A peer that tries again and again is worth one line.
     if (up() || reason != down_reason_) errors_.note("link {}: down: {}", config_.port, reason);
@@ -167,12 +168,12 @@ void LinkPort::Impl::drop_peer(std::string reason) {
     end_requests();
 }
 
-void LinkPort::Impl::refuse(std::string reason) {
+void SharedLink::refuse(std::string reason) {
     errors_.guest("link {}: the peer broke the protocol: {}", config_.port, reason);
     go_down(std::move(reason));
 }
 
-void LinkPort::Impl::greet() {
+void SharedLink::greet() {
     stop_receiving();
     auto opened = receiver_.open();
     if (!opened) {
@@ -189,8 +190,7 @@ void LinkPort::Impl::greet() {
                             .lanes = offered_,
                             .lane_mbps = transmitter_.line().lane_mbps(),
                             .flags = (transmitter_.line().frames() ? link::kFrames : 0) |
-                                     (config_.is_switch ? link::kSwitch : 0) |
-                                     config_.level << link::kLevelShift,
+                                     (is_switch_ ? link::kSwitch : 0) | config_.level << link::kLevelShift,
                             .inbox_bytes = sizeof(link::Inbox),
                             .clock_ps = events_.system_now()};
     ticks_ = 0;
@@ -199,7 +199,7 @@ void LinkPort::Impl::greet() {
     if (!socket_.send(&hello, sizeof hello, receiver_.fd())) go_down("the peer left during the handshake");
 }
 
-void LinkPort::Impl::take_hello(link::Socket::Received& received) {
+void SharedLink::take_hello(link::Socket::Received& received) {
     link::Hello hello{};
     if (heard_hello_ || received.bytes != sizeof hello || received.fds != 1) {
         return refuse("a hello has a bad form");
@@ -221,14 +221,14 @@ void LinkPort::Impl::take_hello(link::Socket::Received& received) {
         hello.clock_ps >= kLatestSystemTime) {
         return refuse("a hello has a bad field");
     }
-    if (is_switch && config_.is_switch && level == config_.level)
+    if (is_switch && is_switch_ && level == config_.level)
         return refuse(fmt::format("both switches are of level {}: one must be above the other", level));
     auto outbox = link::SharedArea::adopt(received.fd.release());
     if (!outbox) return refuse(outbox.error());
     transmitter_.line().train(std::min(offered_, hello.lanes), hello.lane_mbps);
     width_ = transmitter_.line().width();
     receiver_.check_frames((hello.flags & link::kFrames) != 0);
-    transmitter_.set_kinds(config_.is_switch, is_switch);
+    transmitter_.set_kinds(is_switch_, is_switch);
     transmitter_.open(std::move(*outbox));
     peer_clock_ = hello.clock_ps;
     peer_uid_ = hello.uid;
@@ -243,7 +243,7 @@ void LinkPort::Impl::take_hello(link::Socket::Received& received) {
     come_up();
 }
 
-void LinkPort::Impl::come_up() {
+void SharedLink::come_up() {
     if (!heard_hello_ || !heard_ready_) return;
     socket_.keep_ticking(false);
     errors_.note("link {}: up, with {} {:#x} port {}", config_.port, peer_is_switch_ ? "switch" : "card",
@@ -263,12 +263,12 @@ void LinkPort::Impl::come_up() {
     set_state(state_by_width());
 }
 
-void LinkPort::Impl::jump_to(ModelTime system_time) {
+void SharedLink::jump_to(ModelTime system_time) {
     const ModelTime before = events_.skipped();
     if (events_.jump_to(system_time) && hooks_.jumped) hooks_.jumped(events_.skipped() - before);
 }
 
-void LinkPort::Impl::take_message(link::Socket::Received& received) {
+void SharedLink::take_message(link::Socket::Received& received) {
     std::uint32_t kind = 0;
     if (received.bytes < sizeof kind) return refuse("a handshake message is too short");
     std::memcpy(&kind, received.data.data(), sizeof kind);
@@ -281,7 +281,7 @@ void LinkPort::Impl::take_message(link::Socket::Received& received) {
     come_up();
 }
 
-void LinkPort::Impl::service() {
+void SharedLink::service() {
     for (unsigned i = 0; i < kServiceMessages; ++i) {
         link::Socket::Received received;
         switch (socket_.next(received)) {
@@ -311,12 +311,12 @@ void LinkPort::Impl::service() {
     }
 }
 
-void LinkPort::Impl::wake_peer() {
+void SharedLink::wake_peer() {
     const std::uint32_t wake = link::kWake;
     socket_.send(&wake, sizeof wake);  // a dead peer shows in service()
 }
 
-void LinkPort::Impl::look_for_life() {
+void SharedLink::look_for_life() {
     const std::uint64_t alive = transmitter_.peer_alive();
     if (alive != last_alive_) {
         last_alive_ = alive;

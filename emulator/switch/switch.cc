@@ -84,7 +84,7 @@ std::expected<void, std::string> Switch::build_link(LinkConfig link) {
     link.retries = model.retries;
     link.retrain_ns = model.retrain_ns;
     link.faults = faults_.get();
-    link.is_switch = true;
+    link.kind = &kSwitchLink;
     link.level = config_.level;
     const unsigned port = link.port;
     auto made = LinkPort::create(std::move(link), events_, none_, counters_, errors_, hooks_of(port));

@@ -83,13 +83,16 @@ class Reader {
 
     // What there is, and what goes with what.
     text::Result<void> keys() const {
-        static constexpr std::array<std::string_view, 5> kKeys = {"cards", "links", "shape", "switch",
-                                                                  "torus"};
+        static constexpr std::array<std::string_view, 6> kKeys = {"cards", "kind",   "links",
+                                                                  "shape", "switch", "torus"};
         for (const auto& [key, node] : table_)
             if (std::ranges::find(kKeys, key.str()) == kKeys.end())
                 return text::fail(
-                    "{}:{}: unknown key '{}'; the keys are cards, links, shape, switch and torus", name_,
-                    key.source().begin.line, key.str());
+                    "{}:{}: unknown key '{}'; the keys are cards, kind, links, shape, switch and torus",
+                    name_, key.source().begin.line, key.str());
+        if (const toml::node* kind = table_.get("kind");
+            kind != nullptr && kind->value_exact<std::string>() != "local")
+            return wrong(*kind, "kind, that of the links, is \"local\": there is no other so far");
         const toml::node* links = table_.get("links");
         const toml::node* shape = table_.get("shape");
         if (links != nullptr && shape != nullptr)

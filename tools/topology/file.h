@@ -9,6 +9,7 @@
 //   level = 0                  # 0: cards are joined to it; those that join these have 1 (from the links)
 // and, with either,
 //   cards = 4                  # how many there are
+//   kind = "local"             # of the links: the only one so far
 // docs/vm.md describes it.
 #pragma once
 

@@ -73,7 +73,7 @@ TEST(CardOptions, TakeEverythingThatIsDocumented) {
                                 "--link",
                                 "0:listen:/tmp/a",
                                 "--link",
-                                "1:connect:/tmp/b",
+                                "1:local:connect:/tmp/b",
                                 "--log",
                                 "l",
                                 "--check",
@@ -113,6 +113,7 @@ TEST(CardOptions, BadOnesGetOneClearLine) {
     EXPECT_THAT(error({"--vram", "128G"}), HasSubstr("power of two"));
     EXPECT_THAT(error({"--irq", "intx"}), HasSubstr("--irq"));
     EXPECT_THAT(error({"--link", "9:listen:x"}), HasSubstr("--link"));
+    EXPECT_THAT(error({"--link", "0:roce:listen:x"}), HasSubstr("no kind of link 'roce'"));
     EXPECT_THAT(error({"--sku", "/nonexistent"}), HasSubstr("/nonexistent"));
     EXPECT_THAT(error({"--fuses", "/nonexistent"}), HasSubstr("/nonexistent"));
     EXPECT_THAT(error({"--uid", "0"}), HasSubstr("--uid"));

@@ -120,6 +120,8 @@ TEST(TopologyFile, MistakesAreNamedWithTheirLine) {
     EXPECT_THAT(error_of("shape = 'ring'\n\nspeed = 3"), StartsWith("t.toml:3: unknown key 'speed'"));
     EXPECT_THAT(error_of("shape = 'ring'\n\"a\\u001b[1m\" = 3"), HasSubstr("unknown key 'a?[1m'"));
     EXPECT_THAT(error_of("shape = 'ring'\nshape = 'mesh'"), StartsWith("t.toml:2: "));
+    EXPECT_THAT(error_of("shape = 'ring'\nkind = 'roce'"),
+                StartsWith("t.toml:2: kind, that of the links, is \"local\": there is no other so far"));
     EXPECT_THAT(error_of("links = []\nshape = 'ring'"), StartsWith("t.toml:2: 'shape' says which links"));
 }
 

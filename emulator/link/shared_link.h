@@ -1,6 +1,5 @@
-// What a link port is made of: its members' lives. link_training.cc has peers that come and go,
-// link_traffic.cc what crosses the link, link_requests.cc requests and their answers, link_port.cc the
-// interface.
+// A link by memory that both ends share: what kinds `local` and `switch` are made of. link_training.cc has
+// peers that come and go, link_traffic.cc what crosses the link, link_requests.cc requests and their answers.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@
 
 namespace orrery::emu {
 
-class LinkPort::Impl {
+class SharedLink {
   public:
     // For room, who came first in front.
     struct Waiting {
@@ -30,8 +29,8 @@ class LinkPort::Impl {
         Event* came = nullptr;     // the last that was; only to compare
     };
 
-    Impl(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram, Counters& counters,
-         Errors& errors, LinkHooks hooks);
+    SharedLink(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram, Counters& counters,
+               Errors& errors, LinkHooks hooks);
 
     bool up() const { return state_ >= ORR_LINK_UP; }
     bool comes_here(std::uint32_t node) const { return !hooks_.comes_here || hooks_.comes_here(node); }
@@ -221,6 +220,7 @@ class LinkPort::Impl {
     bool prepare_sleep();
     void after_sleep();
     LinkConfig config_;
+    const bool is_switch_;  // this end
     link::Counts counts_;
     std::array<ModelTime, link::Transmitter::kLanes> congested_since_;  // kNever: it is not
     link::Socket socket_;
