@@ -22,6 +22,7 @@
 #include "emulator/card/debuggers.h"
 #include "emulator/card/fault_control.h"
 #include "emulator/card/launch_log.h"
+#include "emulator/card/link_log.h"
 #include "emulator/card/note_ring.h"
 #include "emulator/card/register_file.h"
 #include "emulator/core/isa.h"
@@ -162,6 +163,8 @@ class Card final : private SocEffects {
     // Writes what has been recorded so far; the card thread, which does not wait for the file, does it by
     // itself once a second.
     void flush_recording();
+    // Nothing is recorded from here on.
+    void finish_recording();
     // Starts the core with what is in SRAM, without a boot ROM's checks; ignored unless in reset.
     void start_core_for_test(std::uint64_t entry);
 
@@ -275,6 +278,9 @@ class Card final : private SocEffects {
     std::unique_ptr<Windows> windows_;
     std::unique_ptr<SocRegisters> soc_;
     std::unique_ptr<Recorder> recorder_;
+    LinkLog link_log_{[this](unsigned kind, std::initializer_list<std::uint64_t> fields) {
+        core_->note(kind, fields);
+    }};  // of a recording, not of a flight recorder
     TraceSink sink_{host_};
     ModelTime sample_period_ = 0;  // 0: none
     ModelTime pc_period_ = 0;      // likewise

@@ -33,6 +33,11 @@ std::expected<void, std::string> Card::build_recorder() {
     return {};
 }
 
+void Card::finish_recording() {
+    if (!config_.record.empty()) link_log_.finish();
+    core_->finish_recording();
+}
+
 void Card::flush_recording() {
     core_->flush_recording();
     // On its own thread the card has somebody to serve.

@@ -192,7 +192,7 @@ std::vector<std::string> LoneCard::log() {
 }
 
 void LoneCard::finish_recording() {
-    impl_->card->core().finish_recording();
+    impl_->card->finish_recording();
 }
 
 }  // namespace orrery::emu

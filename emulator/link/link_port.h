@@ -140,6 +140,9 @@ struct LinkHooks {
     std::function<bool()> may_jump;
     // By the clock, when to act on what the host's time brought: room, or a link that is down. Empty: now.
     std::function<ModelTime()> act_at;
+    // A message leaves for the peer by that channel, or one of the peer's has been taken here. Empty: nobody
+    // records them.
+    std::function<void(const link::Message&, unsigned channel, bool sent)> crossed;
     // Something was sent to the peer, a message or room for which it waits, that arrives at this system time.
     // May be empty.
     std::function<void(std::uint64_t peer_uid, ModelTime arrival)> sent;

@@ -58,7 +58,10 @@ SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& event
                         [this](ModelTime arrival) {
                             if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
                         },
-                    .epoch_of = [this](std::uint32_t node) { return epoch_of(node); }},
+                    .epoch_of = [this](std::uint32_t node) { return epoch_of(node); },
+                    .left = hooks_.crossed ? [this](const link::Message& message,
+                                                    unsigned lane) { hooks_.crossed(message, lane, true); }
+                                           : std::function<void(const link::Message&, unsigned)>()},
                    config_.faults),
       arrival_(Event::of<&SharedLink::on_arrival>(this)),
       passing_(Event::of<&SharedLink::on_passing>(this)),
@@ -181,6 +184,9 @@ void SharedLink::greet() {
         go_down(opened.error());
         return;
     }
+    if (hooks_.crossed)
+        receiver_.on_taken(
+            [this](const link::Message& message, unsigned lane) { hooks_.crossed(message, lane, false); });
     offered_ = transmitter_.line().offer();
     const link::Hello hello{.kind = link::kHello,
                             .version = link::kVersion,

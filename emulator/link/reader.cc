@@ -165,6 +165,7 @@ void Reader::take(const Message& message) {
     // The payload's credit first: who sees the message's credit may count on it.
     store_release(channel_->payload_consumed, payload_end_);
     store_release(channel_->consumed, taken_);
+    if (told_) told_(message);
 }
 
 }  // namespace orrery::emu::link

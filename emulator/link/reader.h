@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "emulator/link/counts.h"
 #include "emulator/link/grants.h"
@@ -18,6 +20,8 @@ class Reader {
     // What is in the channel: requests, or answers to this card's or to another's.
     enum class Takes : std::uint8_t { kRequests, kAnswers };
     void open(Channel& channel, Takes takes = Takes::kRequests);
+    // Told of each message that is taken, until close(); may be empty.
+    void on_taken(std::function<void(const Message&)> told) { told_ = std::move(told); }
     void close() { *this = Reader(*counts_); }
     // The peer's messages have CRCs.
     void check_frames(bool on) { frames_ = on; }
@@ -60,6 +64,7 @@ class Reader {
     ModelTime latency_ = 0;
     bool frames_ = false;
     Takes takes_ = Takes::kRequests;
+    std::function<void(const Message&)> told_;
     std::uint64_t received_ = 0;  // messages whose CRC was right
 };
 

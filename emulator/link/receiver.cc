@@ -77,6 +77,12 @@ void Receiver::close() {
     scanned_ = 0;
 }
 
+void Receiver::on_taken(const std::function<void(const Message&, unsigned lane)>& told) {
+    unsigned lane = 0;
+    for (Reader* reader : {&near_, &far_, &near_back_, &far_back_})
+        reader->on_taken([told, lane = lane++](const Message& message) { told(message, lane); });
+}
+
 bool Receiver::set_grant(std::uint32_t slot, const OwnGrant& own) {
     const Grant& grant = own.grant;
     if (slot >= ORR_LINK_GRANT_SLOTS || grant.node >= ORR_NODES) return false;

@@ -50,6 +50,8 @@ class Receiver {
     void close();
     // The peer's messages have CRCs.
     void check_frames(bool on);
+    // Of an inbox that is open: told of each message that is taken, by whomever.
+    void on_taken(const std::function<void(const Message&, unsigned lane)>& told);
     // It keeps step with this card: it hears of each credit this card's latency after it was given.
     void keep_step(ModelTime latency);
     bool is_open() const { return static_cast<bool>(inbox_); }

@@ -159,6 +159,7 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
 void Transmitter::put(Writer& to, Message& message) {
     to.put(message);
     hooks_.sent(message.arrival_ps);
+    if (hooks_.left) hooks_.left(message, static_cast<unsigned>(&to - lanes_.data()));
     counters_.add(ORR_CTR_LINK_TX_MESSAGES);
     counters_.add(ORR_CTR_LINK_TX_BYTES, wire_bytes_of(message));
     counts_.tx_messages.add();

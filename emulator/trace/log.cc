@@ -14,10 +14,14 @@ unsigned fields_of(unsigned note) {
     switch (note) {
         case ORR_OTRACE_NOTE_DOORBELL:
             return 4;
+        case ORR_OTRACE_NOTE_LINK_SENT:
+        case ORR_OTRACE_NOTE_LINK_TAKEN:
+            return 6;
         case ORR_OTRACE_NOTE_POKE:
         case ORR_OTRACE_NOTE_JUMP:
             return 1;
         case ORR_OTRACE_NOTE_HALT:
+        case ORR_OTRACE_NOTE_LINK_STATE:
             return 3;
         default:
             return 0;
@@ -114,7 +118,7 @@ class Decoder {
     void note(std::uint8_t tag) {
         LoggedNote note;
         note.kind = tag >> 4;
-        if (note.kind == 0 || note.kind > ORR_OTRACE_NOTE_JUMP || (tag & 0x0c) != 0)
+        if (note.kind == 0 || note.kind > ORR_OTRACE_NOTE_LINK_STATE || (tag & 0x0c) != 0)
             return refuse("a note of an unknown kind");
         step();
         const std::uint64_t time = varint();

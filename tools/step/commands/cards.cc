@@ -9,6 +9,7 @@
 
 #include "tools/records/names.h"
 #include "tools/step/commands/commands.h"
+#include "tools/step/report/links.h"
 #include "tools/step/words.h"
 #include "tools/text/table.h"
 #include "tools/text/units.h"
@@ -26,6 +27,9 @@ struct Row {
     Time system = 0;
     std::size_t card = 0;
     std::size_t record = 0;  // in its history
+    // Not null: what began to cross this link then.
+    const LinkTrack* link = nullptr;
+    const Crossing* crossing = nullptr;
 };
 
 // Of a link: what a card tells a linked one, or is told.
@@ -58,7 +62,46 @@ Result<Time> parse_system(const Debugger& debugger, const std::string& text) {
     return fail("'{}' is no moment: write a time with its unit, as in 12.5us, or now", text);
 }
 
-std::vector<Row> rows_between(const Cards& cards, Time from, Time to) {
+constexpr std::size_t kMostCrossings = 20'000;
+
+std::vector<LinkTrack> links_of(const Cards& cards) {
+    std::vector<LinkedCard> ends;
+    for (std::size_t n = 0; n < cards.all.size(); ++n) {
+        const Session& session = cards.all[n]->session();
+        ends.push_back({session.about().uid, &session.bursts(), card_name(n)});
+    }
+    return find_links(ends, kMostCrossings);
+}
+
+// At the end that sent it, or if that has no recording at the other one.
+std::size_t card_of(const LinkTrack& link) {
+    return link.from.card ? *link.from.card : link.to.card.value_or(0);
+}
+
+Json crossing_json(const LinkTrack& link, const Crossing& crossing) {
+    const auto end = [](const LinkEnd& one) {
+        return Json{
+            {"card", one.card ? Json(*one.card) : Json(nullptr)}, {"port", one.port}, {"name", one.name}};
+    };
+    return {{"type", "link"},
+            {"from", end(link.from)},
+            {"to", end(link.to)},
+            {"operation", operation_name(crossing.operation)},
+            {"channel", crossing.channel},
+            {"from_node", crossing.source},
+            {"to_node", crossing.destination},
+            {"first", crossing.first},
+            {"messages", crossing.messages},
+            {"bytes", crossing.bytes},
+            {"begin_ps", crossing.begin},
+            {"left_ps", crossing.left},
+            {"came_ps", crossing.came},
+            {"end_ps", crossing.end},
+            {"sent", crossing.sent},
+            {"taken", crossing.taken}};
+}
+
+std::vector<Row> rows_between(const Cards& cards, const std::vector<LinkTrack>& links, Time from, Time to) {
     std::vector<Row> rows;
     for (std::size_t card = 0; card < cards.all.size(); ++card) {
         const Debugger& debugger = *cards.all[card];
@@ -70,7 +113,14 @@ std::vector<Row> rows_between(const Cards& cards, Time from, Time to) {
             if (system >= from && system <= to) rows.push_back({system, card, n});
         }
     }
-    std::ranges::sort(rows, {}, [](const Row& row) { return std::tuple(row.system, row.card, row.record); });
+    for (const LinkTrack& link : links)
+        for (const Crossing& crossing : link.crossings)
+            if (crossing.begin <= to && crossing.end >= from)
+                rows.push_back({crossing.begin, card_of(link), SIZE_MAX, &link, &crossing});
+    // Those of links are in the order of their tracks.
+    std::ranges::sort(rows, {}, [](const Row& row) {
+        return std::tuple(row.system, row.card, row.record, row.link, row.crossing);
+    });
     return rows;
 }
 
@@ -167,7 +217,8 @@ Result<Reply> cmd_together(Debugger& debugger, const Args& args) {
         if (!time) return std::unexpected(time.error());
         to = *time;
     }
-    const std::vector<Row> rows = rows_between(**cards, from, to);
+    const std::vector<LinkTrack> links = links_of(**cards);
+    const std::vector<Row> rows = rows_between(**cards, links, from, to);
     if (rows.empty()) return fail("no card decides or hears of another one in that time");
     Reply reply;
     Table table({{"system time", Align::kRight},
@@ -178,6 +229,20 @@ Result<Reply> cmd_together(Debugger& debugger, const Args& args) {
                  {""}});
     Json list = Json::array();
     for (std::size_t n = 0; n < rows.size(); ++n) {
+        if (const Crossing* crossing = rows[n].crossing) {
+            const LinkTrack& link = *rows[n].link;
+            if (n < kMostRows)
+                table.row({moment(rows[n].system), card_name(rows[n].card),
+                           moment(own_time((*cards)->all[rows[n].card]->session(), rows[n].system)), "-",
+                           "link",
+                           fmt::format("{} to {}: {}, there at {}", link.from.name, link.to.name,
+                                       describe(*crossing), moment(crossing->end))});
+            Json json = crossing_json(link, *crossing);
+            json["card"] = rows[n].card;
+            json["system_time_ps"] = rows[n].system;
+            list.push_back(std::move(json));
+            continue;
+        }
         const History& history = (*cards)->all[rows[n].card]->history();
         const Record& record = history.records()[rows[n].record];
         if (n < kMostRows) {

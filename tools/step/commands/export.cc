@@ -25,6 +25,8 @@ std::vector<ExportCard> exported(Debugger& debugger) {
         const About& about = one.session().about();
         made.name = fmt::format("{} {} {:016x}", which, about.sku, about.uid);
         made.engine_names = engine_names(one);
+        made.uid = about.uid;
+        made.bursts = &one.session().bursts();
         return made;
     };
     if (debugger.cards == nullptr) return {card(debugger, "card")};

@@ -15,16 +15,19 @@ namespace pb = orrery::perfetto;
 
 // Track ids. Any numbers do that differ; those of a card have its number above bit 32.
 constexpr std::uint64_t kCard = 1, kCore = 2, kReady = 3, kRunning = 4;
-constexpr std::uint64_t kEngines = 0x1000, kQueues = 0x10000;
+constexpr std::uint64_t kEngines = 0x1000, kQueues = 0x10000, kLinks = 0x1000'0000;
 constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kCleared = 1;  // the sequence begins: nothing before it is needed
 
 class Writer {
   public:
-    // What follows is of this card.
-    void process(std::size_t number, const ExportCard& card) {
+    // What follows is of this card; its descriptor comes first.
+    void select(std::size_t number, const ExportCard& card) {
         base_ = std::uint64_t{number} << 32;
         card_ = &card;
+    }
+    void process(std::size_t number, const ExportCard& card) {
+        select(number, card);
         rank_ = 0;
         pb::TrackDescriptor& track = descriptor(kCard, card.name);
         track.mutable_process()->set_pid(static_cast<std::int32_t>(number + 1));
@@ -39,8 +42,11 @@ class Writer {
     }
 
     pb::TrackEvent& event(Time time, std::uint64_t track, pb::TrackEvent::Type type) {
+        return event_at(card_->system(time), track, type);
+    }
+    pb::TrackEvent& event_at(Time system, std::uint64_t track, pb::TrackEvent::Type type) {
         pb::TracePacket& packet = *trace_.add_packet();
-        packet.set_timestamp(card_->system(time) / 1000);
+        packet.set_timestamp(system / 1000);
         packet.set_trusted_packet_sequence_id(kSequence);
         pb::TrackEvent& event = *packet.mutable_track_event();
         event.set_type(type);
@@ -53,6 +59,20 @@ class Writer {
         note(begin, "start_ps", start);
         note(begin, "duration_ps", end - start);
         event(end, track, pb::TrackEvent::TYPE_SLICE_END);
+        return begin;
+    }
+    // Of a link: by system time.
+    pb::TrackEvent& crossing(std::uint64_t track, const Crossing& one, Time start, Time end) {
+        pb::TrackEvent& begin = event_at(start, track, pb::TrackEvent::TYPE_SLICE_BEGIN);
+        begin.set_name(operation_name(one.operation));
+        note(begin, "what", describe(one));
+        note(begin, "first", one.first);
+        note(begin, "channel", one.channel);
+        note(begin, "from_node", one.source);
+        note(begin, "to_node", one.destination);
+        note(begin, "start_ps", start);
+        note(begin, "duration_ps", end - start);
+        event_at(end, track, pb::TrackEvent::TYPE_SLICE_END);
         return begin;
     }
     void counter(std::uint64_t track, Time time, std::int64_t value) {
@@ -235,9 +255,41 @@ void write_card(Writer& writer, const ExportCard& card, const Flows& linked) {
     write_instants(writer, history, linked);
 }
 
+// A direction of a link: at the end that sent, and at the one that took.
+void write_link(Writer& writer, const std::vector<ExportCard>& cards, const LinkTrack& link) {
+    std::vector<std::uint64_t> flows(link.crossings.size());
+    const bool both = link.from.card && link.to.card;
+    for (std::uint64_t& flow : flows)
+        flow = both ? writer.new_flow() : 0;
+    const auto arrow = [&](std::size_t n) {
+        return both && link.crossings[n].sent && link.crossings[n].taken;
+    };
+    if (link.from.card) {
+        const std::uint64_t track = kLinks + 2 * link.from.port;
+        writer.select(*link.from.card, cards[*link.from.card]);
+        writer.track(track, fmt::format("link port {} to {}", link.from.port, link.to.name));
+        for (std::size_t n = 0; n < link.crossings.size(); ++n) {
+            const Crossing& one = link.crossings[n];
+            pb::TrackEvent& begin = writer.crossing(track, one, one.begin, one.left);
+            if (arrow(n)) begin.add_flow_ids(flows[n]);
+        }
+    }
+    if (link.to.card) {
+        const std::uint64_t track = kLinks + 2 * link.to.port + 1;
+        writer.select(*link.to.card, cards[*link.to.card]);
+        writer.track(track, fmt::format("link port {} from {}", link.to.port, link.from.name));
+        for (std::size_t n = 0; n < link.crossings.size(); ++n) {
+            const Crossing& one = link.crossings[n];
+            if (!one.taken) continue;
+            pb::TrackEvent& begin = writer.crossing(track, one, one.came, one.end);
+            if (arrow(n)) begin.add_terminating_flow_ids(flows[n]);
+        }
+    }
+}
+
 }  // namespace
 
-std::string perfetto_trace(const std::vector<ExportCard>& cards) {
+std::string perfetto_trace(const std::vector<ExportCard>& cards, std::size_t most_crossings) {
     Writer writer;
     std::vector<Flows> linked(cards.size());
     for (const Message& message : find_messages(std::vector<CardHistory>(cards.begin(), cards.end()))) {
@@ -249,6 +301,13 @@ std::string perfetto_trace(const std::vector<ExportCard>& cards) {
         writer.process(n, cards[n]);
         write_card(writer, cards[n], linked[n]);
     }
+    static const std::vector<LinkBurst> kNone;
+    std::vector<LinkedCard> ends;
+    for (std::size_t n = 0; n < cards.size(); ++n)
+        ends.push_back(
+            {cards[n].uid, cards[n].bursts != nullptr ? cards[n].bursts : &kNone, fmt::format("card {}", n)});
+    for (const LinkTrack& link : find_links(ends, most_crossings))
+        write_link(writer, cards, link);
     return writer.finish();
 }
 

@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <orrery/hw/link.h>
+
+#include <map>
 
 #include "tools/step/session/session.h"
 
@@ -36,6 +39,7 @@ class ReplaySession final : public Session {
     const std::vector<Record>& records() const override { return records_; }
     const std::vector<ClockJump>& jumps() const override { return jumps_; }
     const std::vector<CoreStop>& stops() const override { return stops_; }
+    const std::vector<LinkBurst>& bursts() const override { return bursts_; }
     std::uint64_t end() const override { return replayer_->end(); }
     Time end_time() const override { return replayer_->end_time(); }
     std::uint64_t position() const override { return replayer_->step(); }
@@ -84,10 +88,39 @@ class ReplaySession final : public Session {
         const emu::TraceInfo& info = replayer_->info();
         if (info.skipped_ps != 0) jumps_.push_back({info.start_ps, info.skipped_ps});
         stops_.clear();
+        bursts_.clear();
+        std::map<unsigned, LinkBurst> links;  // by port: what is known of its peer
         for (const emu::TraceNote& note : replayer_->notes()) {
+            take_link_note(note, links);
             if (note.kind == ORR_OTRACE_NOTE_JUMP) jumps_.push_back({note.time_ps, note.field[0]});
             if (note.kind == ORR_OTRACE_NOTE_HALT || note.kind == ORR_OTRACE_NOTE_RESTART)
                 stops_.push_back({note.kind == ORR_OTRACE_NOTE_HALT, note.time_ps, note.step});
+        }
+    }
+    void take_link_note(const emu::TraceNote& note, std::map<unsigned, LinkBurst>& links) {
+        const bool sent = note.kind == ORR_OTRACE_NOTE_LINK_SENT;
+        if (note.kind == ORR_OTRACE_NOTE_LINK_STATE) {
+            if ((note.field[0] >> 8 & 0xff) < ORR_LINK_UP) return;
+            LinkBurst& link = links[note.field[0] & 0xff];
+            link.peer_port = note.field[0] >> 16 & 0xff;
+            link.peer_is_switch = (note.field[0] >> 24 & 1) != 0;
+            link.peer = note.field[1];
+            link.latency = note.field[2];
+        } else if (sent || note.kind == ORR_OTRACE_NOTE_LINK_TAKEN) {
+            if (note.field[5] > kNever - note.field[4]) return;  // of a damaged file
+            LinkBurst burst = links[note.field[0] & 0xff];
+            burst.sent = sent;
+            burst.port = note.field[0] & 0xff;
+            burst.operation = note.field[0] >> 8 & 0xff;
+            burst.channel = note.field[0] >> 16 & 0xff;
+            burst.source = note.field[0] >> 32 & 0xffff;
+            burst.destination = note.field[0] >> 48;
+            burst.first = note.field[1];
+            burst.messages = note.field[2];
+            burst.bytes = note.field[3];
+            burst.head = note.field[4];
+            burst.end = note.field[4] + note.field[5];
+            bursts_.push_back(burst);
         }
     }
     // What is known of the recording's exactness by now.
@@ -109,6 +142,7 @@ class ReplaySession final : public Session {
     std::vector<Record> records_;
     std::vector<ClockJump> jumps_;
     std::vector<CoreStop> stops_;
+    std::vector<LinkBurst> bursts_;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "emulator/api/replayer.h"
 #include "tools/records/inspect.h"
+#include "tools/records/link_burst.h"
 #include "tools/records/records.h"
 #include "tools/step/words.h"
 #include "tools/text/result.h"
@@ -66,6 +67,11 @@ class Session {
     virtual const std::vector<ClockJump>& jumps() const = 0;
     virtual const std::vector<CoreStop>& stops() const {
         static const std::vector<CoreStop> none;
+        return none;
+    }
+    // In the order in which they ended.
+    virtual const std::vector<LinkBurst>& bursts() const {
+        static const std::vector<LinkBurst> none;
         return none;
     }
     virtual std::uint64_t end() const = 0;

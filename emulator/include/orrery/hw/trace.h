@@ -20,7 +20,7 @@
 
 #define ORR_OTRACE_MAGIC 0x454341525452524full /* "ORRTRACE" as bytes in the file */
 #define ORR_OTRACE_MAJOR 1u /* a reader refuses another one */
-#define ORR_OTRACE_MINOR 5u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
+#define ORR_OTRACE_MINOR 6u /* additions; a reader skips kinds of blocks that it does not know in a file of a later one */
 #define ORR_OTRACE_VERSION (ORR_OTRACE_MAJOR << 16 | ORR_OTRACE_MINOR)
 
 struct orr_otrace_header {
@@ -218,7 +218,18 @@ ORR_ASSERT_SIZE(struct orr_otrace_resume, 392);
 #define ORR_OTRACE_NOTE_SET_STATE 7u /* a debugger changed registers: struct orr_otrace_state as 376 bytes */
 #define ORR_OTRACE_NOTE_SET_MEMORY 8u /* a debugger changed memory: address, count (at most 4,096), then the bytes */
 #define ORR_OTRACE_NOTE_JUMP 9u /* picoseconds by which the card's system time went ahead of its clock, to a peer's */
-#define ORR_OTRACE_NOTE_FIELDS 4u /* most fields of a note */
+/*
+ * Links, since 1.6. A burst: messages of one channel of a port, numbered in a row, that follow each other on the wire without a
+ * gap; its note comes when it can go on no more. Both ends note the same fields, in system time (the clock, and what it skipped):
+ *   port | operation << 8 | channel << 16 | source node << 32 | destination node << 48; number of the first message in its channel
+ *   since the link came up, from 0; messages; bytes (16 for a message without payload); when the first byte comes to the other end;
+ *   picoseconds from then until the last one does. Operations: 1 write, 2 signal, 3 read, 4 atomic, 5 answer, 6 arrival at a
+ *   barrier, 7 leave of one, 8 member of a multicast, 16 note
+ */
+#define ORR_OTRACE_NOTE_LINK_SENT 10u
+#define ORR_OTRACE_NOTE_LINK_TAKEN 11u /* by the card, or to be passed on */
+#define ORR_OTRACE_NOTE_LINK_STATE 12u /* port | ORR_LINK_* << 8 | peer's port << 16 | 1 << 24 if that is a switch; uid of the peer, 0 unless up; picoseconds that a byte takes to it */
+#define ORR_OTRACE_NOTE_FIELDS 6u /* most fields of a note */
 
 /* Framing of the words that go to SOC_TRACE: a header says in bits 15:8 how many words follow it. */
 #define ORR_OTRACE_PORT_WORDS(header) ((uint32_t)((header) >> 8 & 0xffu))

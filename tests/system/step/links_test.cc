@@ -1,0 +1,398 @@
+// What crosses links of recorded cards: each burst when it was on the wire and when it came, exactly, with 2
+// and 4 cards of a scenario, on a chain and behind a switch.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include <orrery/fw/trace.h>
+
+#include "emulator/switch/switch.h"
+#include "perfetto.pb.h"
+#include "tests/unit/card/card_rig.h"
+#include "tools/scenario/runner.h"
+#include "tools/step/commands/cards.h"
+#include "tools/step/report/links.h"
+#include "tools/text/files.h"
+
+namespace orrery::step {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Of orrery-1: 400 Gbit/s, 500 ns a link, 150 ns in a card that passes on. A switch takes 300 ns.
+constexpr Time kPsPerByte = 20, kLatency = 500'000, kThroughCard = 150'000, kThroughSwitch = 300'000;
+
+class Files {
+  public:
+    explicit Files(std::size_t count) {
+        for (std::size_t n = 0; n < count; ++n)
+            names.push_back(::testing::TempDir() + fmt::format("orrery-links-{}-{}.otrace", ::getpid(), n));
+    }
+    ~Files() {
+        for (const std::string& name : names)
+            std::filesystem::remove(name);
+    }
+    std::vector<std::string> names;
+};
+
+Cards open(const std::vector<std::string>& files) {
+    Cards cards;
+    for (const std::string& file : files) {
+        auto session = open_session(file, {});
+        EXPECT_TRUE(session) << session.error().text;
+        cards.all.push_back(*Debugger::make(std::move(*session), {}));
+    }
+    return cards;
+}
+
+// The rows of links of `together`, by their ends.
+std::map<std::string, std::vector<Json>> crossings(Cards& cards) {
+    for (auto& one : cards.all)
+        one->cards = &cards;
+    std::map<std::string, std::vector<Json>> rows;
+    const auto together = cards.now().execute("together");
+    EXPECT_TRUE(together) << together.error().text;
+    Time last = 0;
+    for (const Json& row : together->data["events"]) {
+        EXPECT_GE(row["system_time_ps"], last);
+        last = row["system_time_ps"];
+        if (row["type"] == "link")
+            rows[fmt::format("{} to {}", row["from"]["name"].get<std::string>(),
+                             row["to"]["name"].get<std::string>())]
+                .push_back(row);
+    }
+    return rows;
+}
+
+Time at(const Json& row, const char* key) {
+    return row[key].get<Time>();
+}
+
+// Each card copies 300 KiB to the next one when the one before it has said that it may, and says so.
+constexpr std::uint64_t kCopied = 300 << 10;
+std::string relay(unsigned cards) {
+    std::string text = "name = \"relay\"\nuntil = \"3ms\"\n";
+    for (unsigned n = 0; n < cards; ++n)
+        text += "[[card]]\n";
+    for (unsigned n = 0; n < cards; ++n)
+        text += fmt::format(
+            "[[context]]\nname = \"c{0}\"\ncard = {0}\n[[semaphore]]\nname = \"s{0}\"\ncard = {0}\n"
+            "[[queue]]\nname = \"q{0}\"\ncontext = \"c{0}\"\n",
+            n);
+    for (unsigned n = 0; n < cards; ++n) {
+        const std::string wait = fmt::format("{{op = \"wait\", semaphore = \"s{}\", value = 1}}", n);
+        text += fmt::format(
+            "[[submit]]\nqueue = \"q{0}\"\nat = \"1010us\"\njobs = [{1}"
+            "{{op = \"copy\", bytes = \"300K\", to = \"card{2}\", ordered = true}}, "
+            "{{op = \"signal\", semaphore = \"s{2}\", value = 1}}{3}]\n",
+            n, n == 0 ? "" : wait + ", ", (n + 1) % cards, n == 0 ? ", " + wait : "");
+    }
+    return text;
+}
+
+class Relay : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(Relay, EachLinkHasItsTrack) {
+    const unsigned count = GetParam();
+    const Files files(count);
+    const auto scenario = scenario::Scenario::parse(relay(count), "relay", {});
+    ASSERT_TRUE(scenario) << scenario.error();
+    scenario::Options options;
+    options.record = files.names;
+    const auto result = scenario::run(*scenario, options);
+    ASSERT_TRUE(result) << result.error();
+    ASSERT_TRUE(result->done);
+    Cards cards = open(files.names);
+    const auto rows = crossings(cards);
+    ASSERT_EQ(rows.size(), count) << "the other links and directions of the mesh are idle";
+    Time last = 0;
+    for (unsigned n = 0; n < count; ++n) {
+        const unsigned next = (n + 1) % count;
+        const std::string link = fmt::format("card {} port {} to card {} port {}", n,
+                                             next < n ? next : next - 1, next, n < next ? n : n - 1);
+        ASSERT_TRUE(rows.contains(link)) << link;
+        const std::vector<Json>& one = rows.at(link);
+        ASSERT_EQ(one.size(), 2u);
+        EXPECT_EQ(one[0]["operation"], "write");
+        EXPECT_EQ(one[0]["bytes"], kCopied);
+        EXPECT_EQ(one[0]["first"], 0u);
+        EXPECT_EQ(at(one[0], "left_ps") - at(one[0], "begin_ps"), kCopied * kPsPerByte);
+        EXPECT_EQ(one[1]["operation"], "signal");
+        EXPECT_EQ(one[1]["messages"], 1u);
+        EXPECT_EQ(one[1]["first"], one[0]["messages"]);
+        EXPECT_GE(at(one[1], "begin_ps"), at(one[0], "left_ps"));
+        for (const Json& row : one) {
+            EXPECT_EQ(at(row, "came_ps") - at(row, "begin_ps"), kLatency);
+            EXPECT_EQ(at(row, "end_ps") - at(row, "left_ps"), kLatency);
+            EXPECT_EQ(row["sent"], true);
+            EXPECT_EQ(row["taken"], true) << "both ends have recorded the same";
+        }
+        EXPECT_GT(at(one[0], "begin_ps"), last) << "one after the other";
+        last = at(one[1], "end_ps");
+        // The control core hears of the signal after it has come.
+        const auto& records = cards.all[next]->history().records();
+        const auto poke = std::ranges::find(records, ORR_TRACE_POKE, &Record::type);
+        ASSERT_NE(poke, records.end());
+        EXPECT_GE(system_time(cards.all[next]->session(), poke->time), last);
+    }
+}
+
+TEST_P(Relay, IsOneTraceWithArrowsFromEachEndToTheOther) {
+    const unsigned count = GetParam();
+    const Files files(count);
+    const auto scenario = scenario::Scenario::parse(relay(count), "relay", {});
+    ASSERT_TRUE(scenario) << scenario.error();
+    scenario::Options options;
+    options.record = files.names;
+    ASSERT_TRUE(scenario::run(*scenario, options));
+    Cards cards = open(files.names);
+    for (auto& one : cards.all)
+        one->cards = &cards;
+    const std::string file = files.names[0] + ".perfetto";
+    ASSERT_TRUE(cards.now().execute("export perfetto " + file));
+    const auto bytes = text::read_file(file);
+    std::filesystem::remove(file);
+    ASSERT_TRUE(bytes);
+    perfetto::Trace trace;
+    ASSERT_TRUE(trace.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())));
+    std::map<std::uint64_t, std::string> tracks;
+    struct End {
+        std::uint64_t track = 0, time = 0;
+    };
+    std::map<std::uint64_t, End> begin, end;
+    std::map<std::uint64_t, std::uint64_t> busy;  // by track, until when
+    for (const auto& packet : trace.packet()) {
+        if (packet.has_track_descriptor() && packet.track_descriptor().name().starts_with("link port"))
+            tracks[packet.track_descriptor().uuid()] = packet.track_descriptor().name();
+        const auto& event = packet.track_event();
+        if (!tracks.contains(event.track_uuid())) continue;
+        EXPECT_GE(packet.timestamp(), busy[event.track_uuid()]) << "slices of a track do not overlap";
+        busy[event.track_uuid()] = packet.timestamp();
+        for (const auto flow : event.flow_ids())
+            begin[flow] = {event.track_uuid(), packet.timestamp()};
+        for (const auto flow : event.terminating_flow_ids())
+            end[flow] = {event.track_uuid(), packet.timestamp()};
+    }
+    EXPECT_EQ(tracks.size(), 2 * count);
+    ASSERT_EQ(begin.size(), 2 * count);
+    for (const auto& [flow, from] : begin) {
+        const unsigned card = static_cast<unsigned>(from.track >> 32), next = (card + 1) % count;
+        EXPECT_EQ(end[flow].track >> 32, next);
+        EXPECT_THAT(tracks[from.track], HasSubstr(fmt::format("to card {}", next)));
+        EXPECT_THAT(tracks[end[flow].track], HasSubstr(fmt::format("from card {}", card)));
+        EXPECT_NEAR(static_cast<double>(end[flow].time - from.time), 500, 1) << "nanoseconds, rounded down";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cards, Relay, ::testing::Values(2u, 4u));
+
+// --- cards of the tests' own, on cables and a switch as one likes ---
+
+using emu::CardConfig;
+using emu::CardRig;
+using emu::LinkConfig;
+
+constexpr std::uint32_t kAsid = 2;
+constexpr std::uint64_t kFrom = 0x10000, kTo = 0x20000, kArrives = 0x100000;
+constexpr std::uint64_t kRow = 2048;
+
+class Wired : public ::testing::Test {
+  protected:
+    ~Wired() override {
+        for (const std::string& path : sockets_)
+            std::filesystem::remove(path);
+    }
+    std::string socket() {
+        sockets_.push_back(fmt::format("/tmp/orrery-links-{}-{}", ::getpid(), sockets_.size()));
+        return sockets_.back();
+    }
+    void add(std::uint64_t uid, const std::vector<std::string>& links) {
+        CardConfig config = CardRig::config();
+        config.uid = uid;
+        config.record = files_.names[rigs_.size()];
+        for (const std::string& link : links)
+            config.links.push_back(*LinkConfig::parse(link));
+        rigs_.push_back(std::make_unique<CardRig>(std::move(config)));
+    }
+    void step() {
+        for (auto& rig : rigs_)
+            rig->card().step();
+        if (switch_) switch_->step();
+    }
+    // Ports look for connections at times of the host, so this waits for them.
+    template <class Condition>
+    bool step_until(Condition condition) {
+        for (int i = 0; i < 20'000 && !condition(); ++i) {
+            for (int n = 0; n < 100; ++n)
+                step();
+            if (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return condition();
+    }
+    bool all_up(const std::vector<unsigned>& ports) {
+        return step_until([&] {
+            for (std::size_t n = 0; n < rigs_.size(); ++n)
+                for (unsigned port = 0; port < ports[n]; ++port)
+                    if (rigs_[n]->read32(ORR_R_LINK(port)) != ORR_LINK_UP) return false;
+            return true;
+        });
+    }
+    void forward(CardRig& rig, unsigned ports) {
+        for (unsigned port = 0; port < ports; ++port)
+            rig.write32(ORR_R_LINK(port) + ORR_R_LINK_CONTROL, ORR_LINK_FORWARD);
+    }
+    // The first card writes a row into the last one's memory.
+    void write_from_first_to_last(std::uint32_t last_node) {
+        CardRig &first = *rigs_.front(), &last = *rigs_.back();
+        last.grant(0, 0, kArrives, ORR_PAGE_SIZE, 1);
+        for (int n = 0; n < 100; ++n)
+            step();
+        first.boot_script();
+        first.map_page(kAsid, kFrom, 0x40000, emu::kRw);
+        first.map_page(kAsid, kTo, kArrives, emu::kRw | emu::of_node(last_node));
+        first.run(first.set_root(kAsid));
+        std::memset(first.card().vram().data() + 0x40000, 0x5a, kRow);
+        orr_desc_copy copy{};
+        copy.op = ORR_DESC_COPY;
+        copy.asid = kAsid;
+        copy.src = kFrom;
+        copy.dst = kTo;
+        copy.row_bytes = kRow;
+        copy.rows = 1;
+        first.run(CardRig::start_job(0, copy, 1));
+        const std::uint8_t* const there = last.card().vram().data() + kArrives;
+        ASSERT_TRUE(step_until([&] { return there[0] == 0x5a && there[kRow - 1] == 0x5a; }));
+    }
+    std::map<std::string, std::vector<Json>> recorded() {
+        const std::size_t count = rigs_.size();
+        rigs_.clear();
+        cards_ = open({files_.names.begin(), files_.names.begin() + static_cast<std::ptrdiff_t>(count)});
+        return crossings(cards_);
+    }
+
+    Files files_{3};
+    std::vector<std::string> sockets_;
+    std::vector<std::unique_ptr<CardRig>> rigs_;
+    std::unique_ptr<emu::Switch> switch_;
+    Cards cards_;
+};
+
+TEST_F(Wired, OnAChainBothLinksOfAWayShowTheWrite) {
+    const std::string one = socket(), two = socket();
+    add(1, {"0:listen:" + one});
+    add(2, {"0:connect:" + one, "1:listen:" + two});
+    add(3, {"0:connect:" + two});
+    ASSERT_TRUE(all_up({1, 2, 1}));
+    rigs_[0]->join(1, 0, 3);
+    rigs_[1]->join(2, 0, 1);
+    rigs_[1]->join(2, 1, 3);
+    rigs_[2]->join(3, 0, 1);
+    forward(*rigs_[0], 1);
+    forward(*rigs_[1], 2);
+    write_from_first_to_last(3);
+    const auto rows = recorded();
+    ASSERT_EQ(rows.size(), 2u);
+    const std::vector<Json>& first = rows.at("card 0 port 0 to card 1 port 0");
+    const std::vector<Json>& second = rows.at("card 1 port 1 to card 2 port 0");
+    ASSERT_EQ(first.size(), 1u);
+    ASSERT_EQ(second.size(), 1u);
+    for (const Json* row : {&first[0], &second[0]}) {
+        EXPECT_EQ((*row)["operation"], "write");
+        EXPECT_EQ((*row)["bytes"], kRow);
+        EXPECT_EQ((*row)["from_node"], 1u);
+        EXPECT_EQ((*row)["to_node"], 3u);
+        EXPECT_EQ((*row)["taken"], true);
+        EXPECT_EQ(at(*row, "end_ps") - at(*row, "left_ps"), kLatency);
+        EXPECT_EQ(at(*row, "left_ps") - at(*row, "begin_ps"), kRow * kPsPerByte);
+    }
+    EXPECT_EQ(at(second[0], "left_ps") - at(first[0], "end_ps"), kThroughCard);
+}
+
+// The switch has no recording: its links are as the cards at their other ends saw them.
+TEST_F(Wired, BehindASwitchEachCardHasItsEnd) {
+    const std::string one = socket(), two = socket();
+    emu::SwitchConfig config;
+    config.uid = 0xaa;
+    config.die = [] {};
+    for (const std::string& path : {one, two}) {
+        LinkConfig link;
+        link.port = static_cast<std::uint32_t>(config.links.size());
+        link.listen = true;
+        link.path = path;
+        config.links.push_back(link);
+    }
+    switch_ = *emu::Switch::create(std::move(config));
+    add(1, {"0:connect:" + one});
+    add(2, {"0:connect:" + two});
+    ASSERT_TRUE(all_up({1, 1}));
+    rigs_[0]->join(1, 0, 2);
+    rigs_[1]->join(2, 0, 1);
+    forward(*rigs_[0], 1);
+    for (int n = 0; n < 1000; ++n)
+        step();
+    write_from_first_to_last(2);
+    const auto rows = recorded();
+    const std::vector<Json>& up = rows.at("card 0 port 0 to switch 00000000000000aa port 0");
+    const std::vector<Json>& down = rows.at("switch 00000000000000aa port 1 to card 1 port 0");
+    ASSERT_EQ(up.size(), 1u);
+    ASSERT_EQ(down.size(), 1u);
+    EXPECT_EQ(up[0]["sent"], true);
+    EXPECT_EQ(up[0]["taken"], false);
+    EXPECT_EQ(up[0]["to"]["card"], nullptr);
+    EXPECT_EQ(down[0]["sent"], false);
+    EXPECT_EQ(down[0]["taken"], true);
+    EXPECT_EQ(down[0]["card"], 1u);
+    EXPECT_EQ(down[0]["bytes"], kRow);
+    EXPECT_EQ(at(up[0], "left_ps") - at(up[0], "begin_ps"), kRow * kPsPerByte);
+    EXPECT_EQ(at(up[0], "end_ps") - at(up[0], "left_ps"), kLatency);
+    EXPECT_EQ(at(down[0], "end_ps") - at(down[0], "came_ps"), kRow * kPsPerByte);
+    EXPECT_EQ(at(down[0], "end_ps") - at(up[0], "end_ps"), kThroughSwitch + kLatency);
+}
+
+// --- what is too much ---
+
+TEST(LinkTracks, AreThinnedOutWhereTheLeastTimeIs) {
+    std::vector<LinkBurst> bursts;
+    for (unsigned n = 0; n < 1000; ++n) {
+        const Time head = 10'000 + n * 100 + n / 100 * 5000;  // ten groups
+        bursts.push_back({.sent = true,
+                          .operation = n % 2 == 0 ? 1u : 2u,
+                          .first = n,
+                          .messages = 1,
+                          .bytes = 16,
+                          .head = head,
+                          .end = head + 50,
+                          .peer = 2});
+    }
+    const std::vector<LinkBurst> none;
+    const std::vector<LinkedCard> cards = {{1, &bursts, "card 0"}, {2, &none, "card 1"}};
+    ASSERT_EQ(find_links(cards, 2000).front().crossings.size(), 1000u);
+    const auto tracks = find_links(cards, 10);
+    ASSERT_EQ(tracks.size(), 1u);
+    ASSERT_EQ(tracks[0].crossings.size(), 10u);
+    for (const Crossing& one : tracks[0].crossings) {
+        EXPECT_EQ(one.messages, 100u);
+        EXPECT_EQ(one.bytes, 1600u);
+        EXPECT_EQ(operation_name(one.operation), "several");
+        EXPECT_EQ(one.left - one.begin, 99 * 100 + 50u);
+        EXPECT_FALSE(one.taken);
+    }
+    // And evenly where it is the same everywhere.
+    for (const std::size_t most : {7u, 5u, 1u}) {
+        const auto few = find_links(cards, most);
+        EXPECT_EQ(few[0].crossings.size(), most);
+        std::uint64_t messages = 0;
+        for (const Crossing& one : few[0].crossings)
+            messages += one.messages;
+        EXPECT_EQ(messages, 1000u);
+    }
+}
+
+}  // namespace
+}  // namespace orrery::step
