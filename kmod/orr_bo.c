@@ -306,6 +306,29 @@ void orr_bo_unuse(struct orr_bo *bo, const struct orr_tenant *tenant)
 		orr_multicast_unuse(bo, tenant);
 }
 
+/**
+ * orr_bo_is_dead - does nobody have its memory any more?
+ * @bo: the BO
+ *
+ * It stays so: what was mapped of it leads nowhere then, once orr_vms_cut_dead() has seen to that.
+ *
+ * Return: whether its card is lost, or the other machine does not share it any more.
+ */
+bool orr_bo_is_dead(const struct orr_bo *bo)
+{
+	if (bo->kind == ORR_BO_KIND_FOREIGN)
+		return READ_ONCE(bo->import->dead);
+	return bo->kind == ORR_BO_KIND_PEER && orr_is_lost(orr_bo_device(bo->owner));
+}
+
+/* The card that has memory of a PEER or FOREIGN BO, as bits of a page table entry. Node 0 is none. */
+static u64 orr_bo_target(const struct orr_bo *bo, u32 node)
+{
+	u64 target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT;
+
+	return orr_bo_is_dead(bo) ? target : target | (u64)node << ORR_PTE_NODE_SHIFT;
+}
+
 /* Whole pages only: what does not fill one cannot be mapped. */
 static void orr_bo_cursor_load(struct orr_bo_cursor *cursor)
 {
@@ -333,16 +356,12 @@ void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 off
 		cursor->bytes = bo->node.size;
 		break;
 	case ORR_BO_KIND_PEER:
-		cursor->target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT |
-				 (u64)orr_bo_device(bo->owner)->node << ORR_PTE_NODE_SHIFT;
+		cursor->target = orr_bo_target(bo, orr_bo_device(bo->owner)->node);
 		cursor->address = bo->owner->node.start;
 		cursor->bytes = bo->owner->node.size;
 		break;
 	case ORR_BO_KIND_FOREIGN:
-		/* Node 0 is none. */
-		cursor->target = (u64)ORR_TARGET_PEER << ORR_PTE_TARGET_SHIFT;
-		if (!READ_ONCE(bo->import->dead))
-			cursor->target |= (u64)bo->import->node << ORR_PTE_NODE_SHIFT;
+		cursor->target = orr_bo_target(bo, bo->import->node);
 		cursor->address = bo->import->base;
 		cursor->bytes = bo->import->size;
 		break;

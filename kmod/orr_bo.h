@@ -117,6 +117,8 @@ int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant);
 void orr_bo_use_again(struct orr_bo *bo, const struct orr_tenant *tenant);
 void orr_bo_unuse(struct orr_bo *bo, const struct orr_tenant *tenant);
 
+bool orr_bo_is_dead(const struct orr_bo *bo);
+
 void orr_bo_cursor_init(struct orr_bo_cursor *cursor, struct orr_bo *bo, u64 offset);
 void orr_bo_cursor_advance(struct orr_bo_cursor *cursor, u64 bytes);
 
@@ -152,5 +154,6 @@ int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us
 int orr_await_or_lose(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
 		      unsigned int held_ms, const char *why);
 unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room);
+void orr_peers_cut(struct orr_device *owner, bool wait);
 
 #endif /* _ORR_BO_H_ */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * debugfs, for those who debug the firmware: queues shows all queues as the firmware sees them,
- * crash_firmware takes the number of a queue that is to look guilty, or "none", inject_message a
- * struct orr_mbox_message that the driver is to believe the firmware has sent.
+ * mappings all that is mapped and its page table entries, crash_firmware takes the number of a queue
+ * that is to look guilty, or "none", inject_message a struct orr_mbox_message that the driver is to
+ * believe the firmware has sent.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -14,6 +15,7 @@
 #include "orr_device.h"
 #include "orr_file.h"
 #include "orr_queue.h"
+#include "orr_vm.h"
 
 static const char *orr_queue_state_name(u64 state)
 {
@@ -105,6 +107,13 @@ static int orr_debugfs_records_show(struct seq_file *m, void *data)
 }
 DEFINE_SHOW_ATTRIBUTE(orr_debugfs_records);
 
+static int orr_debugfs_mappings_show(struct seq_file *m, void *data)
+{
+	orr_vms_show(m->private, m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(orr_debugfs_mappings);
+
 static ssize_t orr_debugfs_crash_write(struct file *file, const char __user *user, size_t bytes,
 				       loff_t *offset)
 {
@@ -179,6 +188,7 @@ void orr_debugfs_init(struct orr_device *odev)
 	debugfs_create_file("restarts", 0400, root, odev, &orr_debugfs_restarts_fops);
 	debugfs_create_file("waits", 0400, root, odev, &orr_debugfs_waits_fops);
 	debugfs_create_file("records", 0400, root, odev, &orr_debugfs_records_fops);
+	debugfs_create_file("mappings", 0400, root, odev, &orr_debugfs_mappings_fops);
 	if (!IS_ENABLED(CONFIG_ORR_FAULTS))
 		return;
 	debugfs_create_file("inject_message", 0200, root, odev, &orr_debugfs_inject_fops);

@@ -297,6 +297,8 @@ static void orr_remove(struct pci_dev *pdev)
 	orr_routes_update();
 	drm_dev_unplug(&odev->drm);
 	orr_device_calm(odev);
+	/* Before its next life. */
+	orr_peers_cut(odev, true);
 	orr_bo_unbind_all(odev);
 }
 

@@ -171,7 +171,7 @@ struct orr_fabric {
 	struct list_head ended;
 	/** @untold: those of them that have not been answered yet */
 	struct list_head untold;
-	/** @cut_work: takes dead imports out of page tables */
+	/** @cut_work: takes out of page tables what orr_bo_is_dead() */
 	struct work_struct cut_work;
 	/** @closing: struct orr_sem that are to be closed; @ended_lock */
 	struct list_head closing;

@@ -156,6 +156,7 @@ static void orr_lost_work(struct work_struct *work)
 	orr_queue_all_gone(odev);
 	dma_fence_end_signalling(cookie);
 	orr_signaller_card_lost(odev);
+	orr_peers_cut(odev, false);
 	/* For ways that go through it. */
 	orr_routes_want();
 	orr_health_link_kick(odev, true);

@@ -160,7 +160,7 @@ bool orr_import_names(struct orr_device *odev, u32 at)
 }
 
 /**
- * orr_import_cut_work - take what is dead out of page tables, then say so
+ * orr_import_cut_work - take what is dead out of page tables, then tell other machines so
  * @work: orr_fabric.cut_work
  *
  * Not in the worker that takes notes: address spaces are locked by those who wait for other cards.

@@ -4,9 +4,10 @@
  * one's driver (this one, as the owner) has granted a range to its node; by which way, orr_route.c
  * says.
  *
- * Either card can go at any time, and mappings of its memory on the other side stand until their
- * owner takes them away. They name the node that the card had in that life. Each life of a card gets
- * another, which is nobody else's as long as such a mapping may stand, so it leads nowhere then.
+ * Either card can go at any time. The card that has mapped memory of one that is gone gets no card into
+ * its page tables there (orr_peers_cut()), and the mappings stand until their owner takes them away.
+ * Until then they name the node that the card had in that life. Each life of a card gets another,
+ * which is nobody else's as long as such a mapping may stand, so it leads nowhere either way.
  *
  * Grants (orr_grant.c) are the same on all ports: by which one a node may come is for its route to say.
  *
@@ -20,6 +21,7 @@
 
 #include "orr_bo.h"
 #include "orr_device.h"
+#include "orr_map.h"
 #include "orr_route.h"
 
 #define ORR_NODE_TIMEOUT_US (5 * USEC_PER_SEC)
@@ -319,4 +321,27 @@ unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room)
 		cards[count++] = odev;
 	}
 	return count;
+}
+
+/**
+ * orr_peers_cut - a card is lost: what the others have mapped of its memory leads nowhere from now on
+ * @owner: the card
+ * @wait: until their page tables say so; their cards are waited for, so not where fences end
+ *
+ * Each of them by a work of its own, so that one which takes long is nothing to the rest.
+ */
+void orr_peers_cut(struct orr_device *owner, bool wait)
+{
+	struct orr_device *cards[ORR_MAP_CARDS];
+	unsigned int i, count;
+
+	count = orr_peer_collect(cards, ARRAY_SIZE(cards));
+	for (i = 0; i < count; i++)
+		if (cards[i] != owner)
+			queue_work(system_long_wq, &cards[i]->fabric.cut_work);
+	for (i = 0; i < count; i++) {
+		if (wait && cards[i] != owner)
+			flush_work(&cards[i]->fabric.cut_work);
+		drm_dev_put(&cards[i]->drm);
+	}
 }

@@ -53,6 +53,22 @@ u64 orr_pt_address(const struct orr_pt *pt)
 	return pt->node.start;
 }
 
+/**
+ * orr_pt_entry - what leads on from an address
+ * @root: root table
+ * @va: the address
+ *
+ * Return: the leaf entry, 0: there is none.
+ */
+u64 orr_pt_entry(const struct orr_pt *root, u64 va)
+{
+	const struct orr_pt *pt = root;
+
+	while (pt->child && pt->child[orr_pt_index(va, pt->level)])
+		pt = pt->child[orr_pt_index(va, pt->level)];
+	return pt->shadow[orr_pt_index(va, pt->level)];
+}
+
 static void orr_pt_free(struct orr_device *odev, struct orr_pt *pt)
 {
 	if (drm_mm_node_allocated(&pt->node))
@@ -176,6 +192,39 @@ int orr_pt_map(struct orr_device *odev, struct orr_pt *root, u64 va, u64 address
 	}
 	orr_pt_sync(odev, pt);
 	return 0;
+}
+
+/**
+ * orr_pt_to_no_card - have what leads to memory of another card lead to none
+ * @odev: the card; the caller is inside orr_enter()
+ * @root: root table
+ * @va: start, whole pages
+ * @size: bytes, whole pages, all mapped, to memory of another card; no 2 MiB entry crosses either end
+ *
+ * Whoever comes there hears what it was, at any time: there is no moment at which nothing is mapped.
+ * Nothing is allocated. A TLB flush is due after it.
+ */
+void orr_pt_to_no_card(struct orr_device *odev, struct orr_pt *root, u64 va, u64 size)
+{
+	u64 end = va + size;
+
+	while (va < end) {
+		struct orr_pt *pt = root;
+		unsigned int index;
+
+		while (pt->child && pt->child[orr_pt_index(va, pt->level)])
+			pt = pt->child[orr_pt_index(va, pt->level)];
+		/* As far as this table reaches. */
+		for (index = orr_pt_index(va, pt->level); index < ORR_PT_ENTRIES && va < end; index++) {
+			/* Node 0 is none. */
+			orr_pt_write(odev, pt, index, pt->shadow[index] & ~ORR_PTE_NODE_MASK);
+			va += orr_pt_span(pt->level);
+			if (pt->child && index + 1 < ORR_PT_ENTRIES && pt->child[index + 1])
+				break;
+		}
+		cond_resched();
+	}
+	orr_pt_sync(odev, root);
 }
 
 /**

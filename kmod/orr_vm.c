@@ -2,9 +2,11 @@
 /*
  * Address spaces: what is mapped where is kept in an interval tree. drm_gpuvm is not used: its
  * split-and-merge interface differs between the kernels we build for, and binding here is
- * synchronous and never maps over a mapping, so most of it would go unused.
+ * synchronous and never maps over a mapping, so most of it would go unused. What its lists of each BO's
+ * mappings would be for is a card that goes: then all address spaces of the others are looked through.
  */
 #include <linux/interval_tree.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include <drm/drm_gem.h>
@@ -32,7 +34,7 @@ struct orr_mapping {
 	u64 bo_offset;
 	/** @flags: ORR_BIND_* */
 	u32 flags;
-	/** @dead: memory of another machine that is not shared any more: it leads nowhere */
+	/** @dead: its page table entries lead nowhere: see orr_bo_is_dead() */
 	bool dead;
 };
 
@@ -355,10 +357,10 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 		goto err_unuse;
 	}
 	orr_exit(odev, idx);
-	if (bo->kind == ORR_BO_KIND_FOREIGN) {
+	if (bo->kind == ORR_BO_KIND_FOREIGN)
 		WRITE_ONCE(bo->import->used, true);
-		vm->foreign = true;
-	}
+	if (bo->kind == ORR_BO_KIND_FOREIGN || bo->kind == ORR_BO_KIND_PEER)
+		vm->lent = true;
 	drm_gem_object_get(&bo->base);
 	interval_tree_insert(&mapping->it, &vm->mappings);
 	trace_orr_map(odev, bo, va, size, flags);
@@ -492,7 +494,7 @@ int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 }
 
 /* The caller is inside orr_enter(). Return: whether anything was changed, so that a flush is due. */
-static bool orr_vm_cut_dead_locked(struct orr_vm *vm, struct list_head *unused)
+static bool orr_vm_cut_dead_locked(struct orr_vm *vm)
 {
 	struct orr_mapping *mapping;
 	bool changed = false;
@@ -500,53 +502,57 @@ static bool orr_vm_cut_dead_locked(struct orr_vm *vm, struct list_head *unused)
 
 	lockdep_assert_held(&vm->lock);
 	while ((mapping = orr_mapping_first(vm, va, U64_MAX))) {
-		u64 start = mapping->it.start, size = mapping->it.last - start + 1;
-		struct orr_bo *bo = mapping->bo;
-		int ret;
+		u64 start = mapping->it.start;
 
 		va = mapping->it.last + 1;
-		if (bo->kind != ORR_BO_KIND_FOREIGN || mapping->dead || !READ_ONCE(bo->import->dead))
+		if (mapping->dead || !orr_bo_is_dead(mapping->bo))
 			continue;
 		mapping->dead = true;
 		changed = true;
-		orr_pt_clear(vm->odev, vm->root, start, size, unused);
-		/* To no card, so that who comes there hears what it was. Without memory for it: a hole. */
-		scoped_guard(mutex, &vm->odev->bo_lock)
-			ret = orr_vm_map_pieces(vm, bo, mapping->bo_offset, start, size,
-						orr_vm_pte_flags(mapping->flags));
-		if (ret)
-			orr_pt_clear(vm->odev, vm->root, start, size, unused);
-		cond_resched();
+		orr_pt_to_no_card(vm->odev, vm->root, start, va - start);
 	}
 	return changed;
 }
 
 static int orr_vm_cut_dead(struct orr_vm *vm)
 {
-	LIST_HEAD(unused);
 	int idx, ret;
 
 	guard(mutex)(&vm->lock);
-	if (!vm->root || !vm->foreign)
+	if (!vm->root || !vm->lent)
 		return 0;
 	ret = orr_enter(vm->odev, &idx);
 	if (ret)
 		return ret;
-	if (orr_vm_cut_dead_locked(vm, &unused))
+	if (orr_vm_cut_dead_locked(vm))
 		ret = orr_vm_flush(vm, 0, 0);
 	orr_exit(vm->odev, idx);
 	if (ret)
 		orr_device_quiesced(vm->odev);
-	orr_pt_free_list(vm->odev, &unused);
 	return ret;
 }
 
+/* The next address space from a number on, with a reference, or NULL. */
+static struct orr_vm *orr_vm_next(struct orr_device *odev, unsigned long *context)
+{
+	struct orr_vm *vm;
+
+	xa_lock(&odev->vms);
+	vm = xa_find(&odev->vms, context, ULONG_MAX, XA_PRESENT);
+	if (vm)
+		orr_vm_get(vm);
+	xa_unlock(&odev->vms);
+	return vm;
+}
+
 /**
- * orr_vms_cut_dead - what is not shared by another machine any more is out of all page tables
- * @odev: the card
+ * orr_vms_cut_dead - what orr_bo_is_dead() says is out of all page tables
+ * @odev: the card whose page tables they are
  *
- * Return: 0 when nothing that a process does reaches it by what was bound before orr_import.dead was set;
- * -ENODEV: the card is lost.
+ * Waits for the card, so not where fences end.
+ *
+ * Return: 0 when nothing that a process does reaches what was dead before, by what was bound then; -ENODEV:
+ * the card is lost.
  */
 int orr_vms_cut_dead(struct orr_device *odev)
 {
@@ -554,18 +560,42 @@ int orr_vms_cut_dead(struct orr_device *odev)
 	struct orr_vm *vm;
 	int ret;
 
-	for (;;) {
-		xa_lock(&odev->vms);
-		vm = xa_find(&odev->vms, &context, ULONG_MAX, XA_PRESENT);
-		if (vm)
-			orr_vm_get(vm);
-		xa_unlock(&odev->vms);
-		if (!vm)
-			return 0;
+	for (; (vm = orr_vm_next(odev, &context)); context++) {
 		ret = orr_vm_cut_dead(vm);
 		orr_vm_put(vm);
 		if (ret)
 			return ret;
-		context++;
+	}
+	return 0;
+}
+
+static void orr_vm_show(struct seq_file *m, struct orr_vm *vm)
+{
+	struct orr_mapping *mapping;
+	u64 va = 0;
+
+	guard(mutex)(&vm->lock);
+	while (vm->root && (mapping = orr_mapping_first(vm, va, U64_MAX))) {
+		va = mapping->it.last + 1;
+		seq_printf(m, "%7u %14lx %14llx %16llx %s\n", vm->context, mapping->it.start,
+			   va - mapping->it.start, orr_pt_entry(vm->root, mapping->it.start),
+			   mapping->dead ? "dead" : "-");
+	}
+}
+
+/**
+ * orr_vms_show - all mappings of a card, with what its page tables have at the first address of each
+ * @odev: the card
+ * @m: where to
+ */
+void orr_vms_show(struct orr_device *odev, struct seq_file *m)
+{
+	unsigned long context = 0;
+	struct orr_vm *vm;
+
+	seq_printf(m, "%7s %14s %14s %16s %s\n", "context", "address", "bytes", "entry", "owner");
+	for (; (vm = orr_vm_next(odev, &context)); context++) {
+		orr_vm_show(m, vm);
+		orr_vm_put(vm);
 	}
 }

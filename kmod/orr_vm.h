@@ -13,6 +13,7 @@ struct orr_bo;
 struct orr_device;
 struct orr_file;
 struct orr_pt;
+struct seq_file;
 
 /**
  * struct orr_vm - an address space, a context for the firmware
@@ -36,8 +37,8 @@ struct orr_vm {
 	struct orr_pt *root;
 	/** @mappings: struct orr_mapping, an interval tree */
 	struct rb_root_cached mappings;
-	/** @foreign: memory of another machine was mapped in it */
-	bool foreign;
+	/** @lent: memory of another card was mapped in it */
+	bool lent;
 	/** @queues: queues that use it */
 	unsigned int queues;
 	/** @epoch: counts what was unmapped; orr_signal.c looks at it without the lock */
@@ -61,6 +62,7 @@ static inline void orr_vm_get(struct orr_vm *vm)
 int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 size, u32 flags);
 int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size);
 int orr_vms_cut_dead(struct orr_device *odev);
+void orr_vms_show(struct orr_device *odev, struct seq_file *m);
 
 struct orr_bo *orr_vm_lookup(struct orr_vm *vm, u64 va, u64 size, u32 flags, u64 *bo_offset,
 			     u64 *epoch);

@@ -50,7 +50,8 @@ const char* fault_name(std::uint64_t fault) {
         case ORR_FAULT_ATOMIC:
             return "with an atomic on host memory, which needs AtomicOps of PCIe";
         case ORR_FAULT_NO_ROUTE:
-            return "to memory of another card, to which no link leads any more (was its driver bound anew?)";
+            return "to memory of another card, to which no link leads any more (is it lost, or was its "
+                   "driver bound anew?)";
         default:
             return "for an unknown reason";
     }

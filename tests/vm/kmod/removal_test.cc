@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/vm/kmod/device.h"
 #include "tests/vm/kmod/pci.h"
@@ -356,6 +360,137 @@ TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
     for (int tries = 0; owner.vram.words()[100] != 9 && tries < 1000; ++tries)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(owner.vram.words()[100], 9u);
+}
+
+// A card goes while the processes of all the others have its memory mapped, and write there.
+class OwnerGoes : public Removal {
+  protected:
+    static constexpr std::uint64_t kPeer = 0x80000000;
+    static constexpr std::uint64_t kBytes = 4 * kMiB;
+    // What an importer's page tables have at kPeer and after the hole: for each mapping its entry's node.
+    struct Entries {
+        std::vector<std::uint64_t> nodes;
+        unsigned dead = 0;
+    };
+
+    void SetUp() override {
+        Removal::SetUp();
+        if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
+        owner_ = cards_.size() - 1;
+    }
+    unsigned node(std::size_t card) const { return static_cast<unsigned>(node_of(cards_[card])); }
+    // Two mappings, one of large pages and one that begins with small ones: the second begins behind a hole.
+    void import(const User& user, int dma_buf) const {
+        std::uint32_t handle = 0;
+        ASSERT_EQ(import_bo(user.fd(), dma_buf, handle), 0);
+        ASSERT_EQ(map(user.fd(), user.vm, handle, kPeer, kBytes, ORR_BIND_WRITE), 0);
+        ASSERT_EQ(unmap(user.fd(), user.vm, kPeer + 2 * kMiB, 4096), 0);
+    }
+    Entries entries(std::size_t card) const {
+        Entries found;
+        std::ifstream in(debugfs(node(card)) + "mappings");
+        std::string line;
+        std::getline(in, line);  // titles
+        while (std::getline(in, line)) {
+            std::istringstream words(line);
+            std::uint64_t context = 0, va = 0, bytes = 0, entry = 0;
+            std::string state;
+            words >> context >> std::hex >> va >> bytes >> entry >> state;
+            EXPECT_FALSE(words.fail()) << line;
+            if (va < kPeer || va >= kPeer + kBytes) {
+                EXPECT_NE(state, "dead") << line;
+                continue;
+            }
+            EXPECT_TRUE(entry & ORR_PTE_VALID) << line;
+            found.nodes.push_back((entry & ORR_PTE_NODE_MASK) >> ORR_PTE_NODE_SHIFT);
+            found.dead += state == "dead";
+        }
+        return found;
+    }
+    void expect_of_peer(const drm_orr_queue_wait& out, const Queue& queue) const {
+        EXPECT_EQ(out.error, ORR_QERR_FAULT);
+        const auto ring = queue.ring();
+        EXPECT_TRUE(ring.error_detail == ORR_FAULT_NO_ROUTE || ring.error_detail == ORR_FAULT_PEER_DOWN)
+            << ring.error_detail;
+        EXPECT_GE(ring.error_address, kPeer);
+        EXPECT_LT(ring.error_address, kPeer + kBytes);
+    }
+    std::size_t owner_ = 0;
+};
+
+TEST_F(OwnerGoes, AllMappingsOfItsMemoryGoAlong) {
+    for (const bool unbind : {true, false}) {
+        SCOPED_TRACE(unbind ? "unbound" : "reset");
+        const std::string number = read_file("/sys/bus/pci/devices/" + cards_[owner_] + "/node");
+        std::vector<std::unique_ptr<User>> idle, busy;
+        {
+            const User owner(node(owner_));
+            File dma_buf;
+            ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
+            for (std::size_t card = 0; card < owner_; ++card)
+                for (auto* users : {&idle, &busy}) {
+                    users->push_back(std::make_unique<User>(node(card)));
+                    ASSERT_NO_FATAL_FAILURE(import(*users->back(), dma_buf.get()));
+                }
+        }
+        for (std::size_t card = 0; card < owner_; ++card)
+            EXPECT_EQ(entries(card).nodes, std::vector<std::uint64_t>(4, std::stoull(number)));
+        std::atomic<std::size_t> writing = 0;
+        std::vector<std::thread> writers;
+        for (auto& user : busy)
+            writers.emplace_back([&writing, &queue = *user->queue, this] {
+                drm_orr_queue_wait out{};
+                EXPECT_EQ(queue.run(std::vector{fill(kPeer, 2 * kMiB, 8)}, out), 0);
+                ++writing;
+                while (out.error == 0 && queue.run(std::vector{fill(kPeer, 2 * kMiB, 9)}, out) == 0) {
+                }
+                expect_of_peer(out, queue);
+            });
+        while (writing < writers.size())
+            ::usleep(1000);
+        if (unbind)
+            ASSERT_TRUE(unbind_driver(cards_[owner_]));
+        else
+            ASSERT_TRUE(write_file("/sys/bus/pci/devices/" + cards_[owner_] + "/reset", "1"));
+        for (std::thread& writer : writers)
+            writer.join();
+        for (std::size_t card = 0; card < owner_; ++card) {
+            // Unbinding waits for it; of another loss a work hears.
+            while (!unbind && entries(card).dead < 4)
+                ::usleep(1000);
+            EXPECT_EQ(entries(card).dead, 4u);
+            EXPECT_EQ(entries(card).nodes, std::vector<std::uint64_t>(4, 0));
+        }
+        if (!unbind) EXPECT_TRUE(unbind_driver(cards_[owner_]));
+        ASSERT_TRUE(bind_driver(cards_[owner_]));
+        EXPECT_NE(read_file("/sys/bus/pci/devices/" + cards_[owner_] + "/node"), number);
+
+        // Who comes there is told, who does not is left alone, and with new memory all is as before.
+        const User owner(node(owner_));
+        File dma_buf;
+        ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
+        for (std::size_t card = 0; card < owner_; ++card) {
+            const User& user = *idle[card];
+            EXPECT_EQ(user.queue->run(std::vector{fill(kVa, kMiB, 7)}), 0);
+            for (const std::uint64_t va : {kPeer, kPeer + 2 * kMiB + 4096}) {
+                Queue queue(user.fd(), user.vm, kRingVa + (va - kPeer) + 4 * kMiB);
+                drm_orr_queue_wait out{};
+                EXPECT_EQ(queue.run(std::vector{fill(va, 4096, 0xbad)}, out), 0);
+                EXPECT_EQ(out.error, ORR_QERR_FAULT);
+                EXPECT_EQ(queue.ring().error_detail, ORR_FAULT_NO_ROUTE);
+                EXPECT_EQ(queue.ring().error_address, va);
+            }
+            // Twice: what is not there is no error either.
+            for (int i = 0; i < 2; ++i)
+                EXPECT_EQ(unmap(user.fd(), user.vm, kPeer, kBytes), 0);
+            ASSERT_NO_FATAL_FAILURE(import(user, dma_buf.get()));
+            EXPECT_EQ(user.queue->run(std::vector{fill(kPeer, 4096, 0x100 + card)}), 0);
+            // With the mapping goes what is on the way.
+            EXPECT_EQ(unmap(user.fd(), user.vm, kPeer, kBytes), 0);
+            EXPECT_EQ(owner.vram.words()[0], 0x100 + card);
+            EXPECT_EQ(owner.vram.words()[512], 5u);
+        }
+    }
 }
 
 TEST_F(Removal, SysfsWhileTheDriverComesAndGoes) {
