@@ -42,9 +42,16 @@ struct Matrix {
     topology::Ways ways;
 };
 
+// Which way copies of programs take; through the host's memory also of a card that does not answer.
+orrPeerWay way_of(int from, int to) {
+    orrPeerWay way = ORR_INIT(orrPeerWay);
+    if (orrDeviceGetPeerWay(&way, from, to) == orrSuccess) return way;
+    way.kind = orrPeerWayHost;
+    std::string_view(orrGetLastErrorText()).copy(way.reason, sizeof way.reason - 1);
+    return way;
+}
 bool can_write(int from, int to) {
-    int can = 0;
-    return orrDeviceCanAccessPeer(&can, from, to) == orrSuccess && can != 0;
+    return way_of(from, to).kind == orrPeerWayLink;
 }
 
 std::string link_text(const Edge& edge) {
@@ -96,7 +103,7 @@ void show_topology(const std::vector<LinkedCard>& cards) {
         legend.row(
             {fmt::format("{}G x{}", gbps, lanes),
              fmt::format("a link: {} Gbit/s each way on {} lane{}", gbps, lanes, lanes == 1 ? "" : "s")});
-    constexpr const char* kByHost = "a program copies through the host's memory";
+    constexpr const char* kByHost = "copies go through the host's memory";
     if (hops)
         legend.row({"N hops",
                     used ? std::string("no link: copies go over so many, through other cards")
@@ -104,7 +111,7 @@ void show_topology(const std::vector<LinkedCard>& cards) {
                                        "nothing on here: {}",
                                        kByHost)});
     if (switched) legend.row({"switch", "copies go over one switch or several"});
-    if (host) legend.row({"host", fmt::format("no links lead there: {}", kByHost)});
+    if (host) legend.row({"host", fmt::format("no links that are up lead there: {}", kByHost)});
     fmt::print("{}", legend.text("  "));
     for (const LinkedCard& card : cards)
         if (!card.trouble.empty()) fmt::print("{}: {}\n", card.name, card.trouble);
@@ -123,7 +130,8 @@ void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<
         for (unsigned to = 0; to < cards.size(); ++to) {
             if (from == to) continue;
             const auto& way = matrix.ways.between(from, to);
-            const bool writes = can_write(card.device, cards[to].device);
+            const orrPeerWay taken = way_of(card.device, cards[to].device);
+            const bool writes = taken.kind == orrPeerWayLink;
             pairs.push_back({{"from", card.device},
                              {"to", cards[to].device},
                              {"kind", !way              ? (writes ? "switch" : "host")
@@ -132,7 +140,8 @@ void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<
                              {"links", way ? Json(way->links) : Json(nullptr)},
                              {"gbps", way ? Json(way->gbps) : Json(nullptr)},
                              {"latency_ns", way ? Json(way->latency_ns) : Json(nullptr)},
-                             {"peer_access", writes}});
+                             {"peer_access", writes},
+                             {"reason", taken.reason}});
         }
     }
     Json links = Json::array();

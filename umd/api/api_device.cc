@@ -214,6 +214,41 @@ orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
     });
 }
 
+orrError_t orrDeviceGetPeerWay(orrPeerWay* way, int device, int peer) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        ORR_TRY(good, check_result_struct(way, "orrPeerWay"));
+        ORR_TRY(found, runtime.way(device, peer));
+        orrPeerWay told{};
+        told.enabled = device != peer && runtime.memory().peer_enabled(device, peer) ? 1 : 0;
+        const bool by_host = device != peer && runtime.went_by_host(device, peer) && told.enabled == 0;
+        if (device == peer) {
+            told.kind = orrPeerWaySelf;
+            put_text(told.reason, fmt::format("both are device {}", device));
+        } else if (found->links == 0 || by_host) {
+            told.kind = orrPeerWayHost;
+            put_text(
+                told.reason,
+                found->links == 0
+                    ? fmt::format("no way over links that are up joins device {} and device {}", device, peer)
+                    : fmt::format("no link joined device {} and device {} when they copied first; "
+                                  "orrDeviceEnablePeerAccess({}, 0) takes the {} that are up now",
+                                  device, peer, peer, found->links));
+        } else {
+            told.kind = orrPeerWayLink;
+            told.links = found->links;
+            told.bytes_per_s = std::uint64_t{found->gbps} * 125'000'000;
+            told.latency_ps = std::uint64_t{found->latency_ns} * 1000;
+            put_text(
+                told.reason,
+                fmt::format(
+                    "{} link{} up from port {} of device {} to device {}{}", found->links,
+                    found->links == 1 ? "" : "s", found->port, device, peer,
+                    told.enabled != 0 ? "" : ": orrDeviceEnablePeerAccess has to come before it is used"));
+        }
+        return write_struct(way, told, "orrPeerWay");
+    });
+}
+
 orrError_t orrDeviceGetClockOffset(orrClockOffset* offset, int device, int reference) {
     return with_runtime([&](Runtime& runtime) -> Status {
         ORR_TRY(good, check_result_struct(offset, "orrClockOffset"));

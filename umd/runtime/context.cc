@@ -7,6 +7,8 @@
 
 #include <orrery/hw/engine.h>
 
+#include "umd/runtime/clock.h"
+
 namespace orrery::umd {
 namespace {
 
@@ -84,6 +86,7 @@ void Context::shutdown() {
     for (auto& stream : signal_streams_)
         stream.reset();
     worn_signal_streams_.clear();
+    copy_stream_.reset();
 }
 
 std::optional<Error> Context::ask() {
@@ -102,6 +105,48 @@ std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
     if (!way) return 0;
     if (way->links == 0) return std::nullopt;
     return (way->port + 1ull) << 32 | way->version;
+}
+
+bool Context::reaches(const Context& peer) {
+    constexpr std::int64_t kWayNs = 20'000'000;  // who asks with orrDeviceGetPeerWay has it new
+    const std::int64_t now = now_ns();
+    {
+        const std::lock_guard lock(ways_mutex_);
+        const PeerWay& way = ways_[peer.device_];
+        if (way.asked_ns != 0 && now - way.asked_ns < kWayNs) return way.there;
+    }
+    const bool there = way_to(peer).has_value();
+    saw_way(peer.device_, there);
+    return there;
+}
+
+void Context::saw_way(int peer, bool there) {
+    const std::int64_t now = now_ns();
+    const std::lock_guard lock(ways_mutex_);
+    PeerWay& way = ways_[peer];
+    way.asked_ns = now;
+    way.there = there;
+}
+
+bool Context::goes_by_host(const Context& peer) {
+    if (went_by_host(peer.device_)) return true;
+    if (reaches(peer)) return false;
+    const std::lock_guard lock(ways_mutex_);
+    return ways_[peer.device_].by_host = true;
+}
+
+bool Context::went_by_host(int peer) const {
+    const std::lock_guard lock(ways_mutex_);
+    const auto way = ways_.find(peer);
+    return way != ways_.end() && way->second.by_host;
+}
+
+Result<std::shared_ptr<Stream>> Context::copy_stream() {
+    const std::lock_guard lock(mutex_);
+    if (copy_stream_ != nullptr && !copy_stream_->error()) return copy_stream_;
+    auto stream = Stream::create(*this, 64, 0, named("copies by the host"));
+    if (stream) copy_stream_ = *stream;
+    return stream;
 }
 
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {

@@ -64,6 +64,16 @@ class Context {
     // The way to it, over links that are up: a number that is another one when something on it may have been
     // lost in between. 0: the driver does not say.
     std::optional<std::uint64_t> way_to(const Context& peer) const;
+    // Whether there is one, for copies: by an answer of the driver that is some milliseconds old at most.
+    bool reaches(const Context& peer);
+    // The same, as it was just answered.
+    void saw_way(int peer, bool there);
+    // Whether copies to and from that card, for which peer access is not enabled, go through the host's
+    // memory. They do so when no way is there, and once they have done so they go on, whatever link comes
+    // up: a program that they worked for goes on working.
+    bool goes_by_host(const Context& peer);
+    // The same, of a card that may have none yet. Asks nobody.
+    bool went_by_host(int peer) const;
     std::uint64_t uid() const { return uid_; }
     // It can be a member of barriers of several cards.
     bool has_barriers() const { return has_barriers_; }
@@ -77,6 +87,9 @@ class Context {
     // Signals from the host; with the stream and the index behind it.
     Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> signal(const orr_packet& packet,
                                                                      bool elsewhere = false);
+    // For the half of other cards' copies that this one does (Staging::between()): everything in it is done
+    // soon. Made at first use; a new one when the last one has stopped.
+    Result<std::shared_ptr<Stream>> copy_stream();
     Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});
     // The next use of the null stream makes a new one.
     std::shared_ptr<Stream> take_null_stream();
@@ -194,6 +207,13 @@ class Context {
     std::shared_ptr<Stream> null_stream_;
     std::array<std::shared_ptr<Stream>, 2> signal_streams_;     // [1]: elsewhere
     std::vector<std::shared_ptr<Stream>> worn_signal_streams_;  // their numbers stay in failure words
+    std::shared_ptr<Stream> copy_stream_;
+    struct PeerWay {
+        std::int64_t asked_ns = 0;  // 0: never
+        bool there = false, by_host = false;
+    };
+    mutable std::mutex ways_mutex_;
+    std::map<int, PeerWay> ways_;
     std::vector<Context*> peers_;
     std::atomic<bool> any_peer_{false};
     std::set<std::string> names_;

@@ -153,6 +153,8 @@ class Memory {
     void free_pinned(const Allocation& piece);
     // Lets `device` write to and signal in this block of another card, also without enable_peer().
     Status share_block(Block& block, int device);
+    // Lets `device` use what create_pinned() made on another card.
+    Status share_pinned(const Allocation& piece, int device);
 
   private:
     static constexpr std::uint64_t kOwnBlock = 1 << 20;

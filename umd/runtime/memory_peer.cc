@@ -128,4 +128,9 @@ Status Memory::share_block(Block& block, int device) {
     return share(block, device, ORR_BIND_WRITE);
 }
 
+Status Memory::share_pinned(const Allocation& piece, int device) {
+    const std::lock_guard changing(changes_);
+    return share(*piece.block, device, kReadWrite);
+}
+
 }  // namespace orrery::umd

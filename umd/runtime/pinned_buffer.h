@@ -27,6 +27,9 @@ class PinnedBuffer {
         if (memory_ != nullptr) memory_->free_pinned(piece_);
     }
 
+    // Lets another card use it too; nothing when called again.
+    Status share(int device) { return memory_->share_pinned(piece_, device); }
+
     bool empty() const { return memory_ == nullptr; }
     std::uint64_t va() const { return piece_.va; }
     std::uint64_t size() const { return piece_.bytes; }

@@ -198,12 +198,14 @@ Result<Runtime::Found> Runtime::find_foreign(int fd) {
                 fd);
 }
 
-Result<bool> Runtime::linked(int number, int peer) {
+Result<drm_orr_query_way> Runtime::way(int number, int peer) {
     ORR_TRY(own, device(number));
     ORR_TRY(known, device(peer));
-    if (number == peer) return false;
+    if (number == peer) return drm_orr_query_way{};
+    Card& card = *cards_[static_cast<std::size_t>(number)];
     ORR_TRY(way, (*own)->way(cards_[static_cast<std::size_t>(peer)]->uid));
-    if (way->links > 0) return true;
+    if (Context* const context = card.context.load()) context->saw_way(peer, way->links > 0);
+    if (way->links > 0) return way;
     // A card that has just died has no links; the driver may not have noticed yet.
     for (const int end : {number, peer}) {
         const auto there = cards_[static_cast<std::size_t>(end)]->winsys->query();
@@ -211,7 +213,17 @@ Result<bool> Runtime::linked(int number, int peer) {
         return fail(orrErrorDeviceLost, "no way joins device {} and device {}, as device {} is lost: {}",
                     number, peer, end, there.error().text);
     }
-    return false;
+    return way;
+}
+
+Result<bool> Runtime::linked(int number, int peer) {
+    ORR_TRY(found, way(number, peer));
+    return found->links > 0;
+}
+
+bool Runtime::went_by_host(int number, int peer) const {
+    const Context* const context = cards_[static_cast<std::size_t>(number)]->context.load();
+    return context != nullptr && context->went_by_host(peer);
 }
 
 Result<std::shared_ptr<Stream>> Runtime::stream(orrStream_t handle) {

@@ -63,9 +63,12 @@ class Runtime {
 
     // Number of the device with this uid, or -1.
     int device_of_uid(std::uint64_t uid);
-    // Whether a way over links that are up joins them; orrErrorDeviceLost if none does as one of them is
-    // lost.
+    // The way over links that are up; no links: none joins them. orrErrorDeviceLost if none does as one of
+    // them is lost.
+    Result<drm_orr_query_way> way(int device, int peer);
     Result<bool> linked(int device, int peer);
+    // Whether copies between them, for which peer access is not enabled, have gone through the host's memory.
+    bool went_by_host(int device, int peer) const;
 
     // What is behind a descriptor of another process, and the card that has it.
     struct Found {

@@ -117,4 +117,72 @@ Status Staging::from_device(Stream& stream, std::byte* dst, std::uint64_t src, c
     return {};
 }
 
+Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
+                        const CopyShape& shape) {
+    const std::lock_guard lock(mutex_);
+    ORR_TRY(ready, prepare(stream));
+    ORR_TRY(shared, buffer_.share(other.device()));
+    ORR_TRY(helper, other.copy_stream());
+    // The other card knows nothing of the stream's order. If it is the one that writes, it does so when this
+    // one has read, which the first piece orders.
+    if (!pushes) {
+        ORR_TRY(before, stream.synchronize());
+    }
+    Stream& reader = pushes ? stream : **helper;
+    Stream& writer = pushes ? **helper : stream;
+    std::uint64_t last = 0;  // of the helper
+    bool ordered = true;
+    const auto copy = [&](Stream& by, std::uint64_t to, std::uint64_t from, const CopyShape& part,
+                          unsigned half) -> Result<std::uint64_t> {
+        const orr_packet packet = make_copy(to, from, part, ordered);
+        ORR_TRY(index, by.submit({&packet, 1}, {Op::kCopy, nullptr}));
+        (&by == &stream ? last_use_[half] : last) = *index;
+        return index;
+    };
+    Pieces pieces(shape);
+    std::array<Piece, 2> asked{};
+    std::array<std::uint64_t, 2> read{};
+    const auto ask = [&](unsigned half) -> Status {
+        const Piece piece = asked[half] = pieces.next();
+        if (piece.row_bytes == 0) return {};
+        ORR_TRY(free, stream.wait(last_use_[half]));
+        const CopyShape part{.row_bytes = piece.row_bytes,
+                             .rows = piece.rows,
+                             .src_pitch = shape.src_pitch,
+                             .dst_pitch = piece.row_bytes};
+        ORR_TRY(index, copy(reader, buffer_.va() + half * kHalf, src + piece.src, part, half));
+        read[half] = *index;
+        ordered = false;
+        return {};
+    };
+    const auto all = [&]() -> Status {
+        for (unsigned half = 0; half < 2; ++half) {
+            ORR_TRY(asked_for, ask(half));
+        }
+        for (unsigned half = 0; asked[half].row_bytes != 0; half ^= 1) {
+            ORR_TRY(arrived, reader.wait(read[half]));
+            const Piece& piece = asked[half];
+            const CopyShape part{.row_bytes = piece.row_bytes,
+                                 .rows = piece.rows,
+                                 .src_pitch = piece.row_bytes,
+                                 .dst_pitch = shape.dst_pitch};
+            ORR_TRY(index, copy(writer, dst + piece.dst, buffer_.va() + half * kHalf, part, half));
+            ORR_TRY(written, writer.wait(*index));
+            ORR_TRY(next, ask(half));
+        }
+        return {};
+    };
+    auto done = all();
+    if (done) return {};
+    // The halves, and the user's memory, are nobody's any more when this returns.
+    if (auto over = (*helper)->wait(last); !over && !(*helper)->over(last)) (*helper)->stop(over.error());
+    if (auto cause = (*helper)->error()) {
+        return std::unexpected(
+            stream.stop({cause->code,
+                         fmt::format("device {}, which does its half of a copy through the host's memory: {}",
+                                     other.device(), cause->text)}));
+    }
+    return done;
+}
+
 }  // namespace orrery::umd

@@ -1,5 +1,5 @@
-// Copies of ordinary host memory, through two pinned halves: the CPU fills one while the card reads the
-// other.
+// Copies that a card cannot do alone, through two pinned halves. Of ordinary host memory: the CPU fills one
+// while the card reads the other. Between two cards that no way of links joins: one card does.
 #pragma once
 
 #include <array>
@@ -24,6 +24,11 @@ class Staging {
                      std::span<Context* const> peers);
     // Returns when dst is written.
     Status from_device(Stream& stream, std::byte* dst, std::uint64_t src, const CopyShape& shape);
+    // Between memory of the stream's card and of another one. pushes: the stream's card has the source. It
+    // is ordered in the stream, and returns when dst is written, or when nothing of it runs any more; then
+    // the stream has stopped if the other card failed.
+    Status between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
+                   const CopyShape& shape);
 
     static constexpr std::uint64_t kHalf = 512 << 10;
 

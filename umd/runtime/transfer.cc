@@ -290,6 +290,22 @@ std::optional<int> executing_device(Runtime& runtime, const Transfer& transfer) 
     return src;
 }
 
+namespace {
+
+// Of memory of another card: why not, and if no link leads there, that alone.
+std::unexpected<Error> not_reached(Runtime& runtime, int device, const Allocation& memory, Error refused) {
+    if (memory.elsewhere || refused.code != orrErrorPeerAccess) return std::unexpected(std::move(refused));
+    ORR_TRY(linked, runtime.linked(device, memory.device));
+    if (*linked) return std::unexpected(std::move(refused));
+    return fail(orrErrorPeerAccess,
+                "no way over links that are up joins device {} and device {} (orrery-smi topo). Copies of "
+                "bytes, rows and planes go through the host's memory then; kernels, memsets, copies in more "
+                "dimensions and graphs do not",
+                device, memory.device);
+}
+
+}  // namespace
+
 Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
                                             const std::optional<Allocation>& dst_memory) {
     std::vector<Context*> peers;
@@ -301,17 +317,36 @@ Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
         }
         return peers;
     }
-    if (auto refused = runtime.memory().peer_refusal(device, *dst_memory)) return std::unexpected(*refused);
+    if (auto refused = runtime.memory().peer_refusal(device, *dst_memory))
+        return not_reached(runtime, device, *dst_memory, *std::move(refused));
     ORR_TRY(peer, runtime.context(dst_memory->device));
     peers.push_back(*peer);
     return peers;
+}
+
+Result<Context*> staged_with(Runtime& runtime, const Transfer& transfer, Context& own) {
+    if (!on_card(transfer.src_memory) || !on_card(transfer.dst_memory)) return nullptr;
+    const Allocation &src = *transfer.src_memory, &dst = *transfer.dst_memory;
+    const bool pushes = src.device == own.device();
+    if (pushes == (dst.device == own.device()) || src.elsewhere || dst.elsewhere) return nullptr;
+    const Memory& memory = runtime.memory();
+    ORR_TRY(peer, runtime.context(pushes ? dst.device : src.device));
+    const auto refused =
+        pushes ? memory.peer_refusal(own.device(), dst) : memory.peer_read_refusal(own.device(), src);
+    if (refused ? !own.goes_by_host(**peer) : own.reaches(**peer)) return nullptr;
+    // A card that is lost has no links, and is the cause that counts: the stream is told as of any copy.
+    if (auto loss = loss_of_either(own, **peer)) {
+        if (refused) return std::unexpected(*loss);
+        return nullptr;
+    }
+    return *peer;
 }
 
 Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& transfer, int device) {
     ORR_TRY(peers, peers_written(runtime, device, transfer.dst_memory));
     if (on_card(transfer.src_memory) && transfer.src_memory->device != device) {
         if (auto refused = runtime.memory().peer_read_refusal(device, *transfer.src_memory))
-            return std::unexpected(*refused);
+            return not_reached(runtime, device, *transfer.src_memory, *std::move(refused));
     }
     for (const auto* memory : {&transfer.src_memory, &transfer.dst_memory}) {
         if (!*memory || on_card(*memory)) continue;
@@ -322,6 +357,12 @@ Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& tran
 
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream) {
     if (transfer.bytes == 0) return {};
+    ORR_TRY(other, staged_with(runtime, transfer, stream->context()));
+    if (*other != nullptr) {
+        const bool pushes = transfer.src_memory->device == stream->context().device();
+        return stream->staging().between(*stream, **other, pushes, transfer.dst, transfer.src,
+                                         transfer.shape);
+    }
     ORR_TRY(peers, check_reach(runtime, transfer, stream->context().device()));
     if (!transfer.src_memory && !transfer.dst_memory) {
         // Ordinary memory on both sides: nothing for a card to do but to keep the order.
@@ -354,7 +395,11 @@ Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
                   const std::shared_ptr<Stream>& stream) {
     // All is looked at before anything is done.
     std::vector<Context*> peers;
+    std::vector<bool> alone;  // of each: a card can do it alone
     for (const Transfer& transfer : transfers) {
+        ORR_TRY(other, staged_with(runtime, transfer, stream->context()));
+        alone.push_back(*other == nullptr && transfer.src_memory && transfer.dst_memory);
+        if (*other != nullptr) continue;
         ORR_TRY(written, check_reach(runtime, transfer, stream->context().device()));
         for (Context* peer : *written) {
             if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
@@ -379,7 +424,7 @@ Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
     };
     for (std::size_t i = 0; i < transfers.size(); ++i) {
         const Transfer& transfer = transfers[i];
-        if (!transfer.src_memory || !transfer.dst_memory) {
+        if (!alone[i]) {
             ORR_TRY(copied, copy_async(runtime, transfer, stream));
         } else if (transfer.bytes != 0) {
             if (list.size() == kMost || transfer.bytes > kMaxBytes - bytes) {

@@ -75,6 +75,8 @@ Status reachable(Runtime& runtime, const Reduction& reduction, int device);
 // The device that executes it: the source's card, else the destination's; nothing if no card is involved.
 // Between two cards the destination's, if only that one may use the other's memory.
 std::optional<int> executing_device(Runtime& runtime, const Transfer& transfer);
+// The card other than the stream's whose memory it uses, if it goes through the host's memory; null: no.
+Result<Context*> staged_with(Runtime& runtime, const Transfer& transfer, Context& own);
 // In the stream's order; see orrMemcpyAsync for when it returns.
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream);
 Status copy_box_async(Runtime& runtime, const BoxCopy& copy, const std::shared_ptr<Stream>& stream);

@@ -1,6 +1,7 @@
 #!/bin/bash
-# cable.sh ORRERY_VM LOGS OPTION... -- COMMAND...: runs COMMAND in a VM of two cards (CABLE_CARDS), and has a hand at the cable between
-# them, which the guest sees by a file /share/cables. It asks for a `cable` with `unplug` or `plug` in it (hand.sh), and has the card's answer.
+# cable.sh ORRERY_VM LOGS OPTION... -- COMMAND...: runs COMMAND in a VM of two cards (CABLE_CARDS), and has a hand at a cable, that of
+# the first port of the first card (CABLE_CARD, CABLE_PORT), which the guest sees by a file /share/cables. It asks for a `cable` with
+# `unplug` or `plug` in it (hand.sh), and has the card's answer.
 set -euo pipefail
 vm=$1 logs=$2
 shift 2
@@ -10,7 +11,7 @@ rm -rf -- "$logs"
 : >"$share/cables"
 
 pull() { # NUMBER
-    echo "$(cat "$share/cable.$1") 0" | command_card "$(control_socket "$logs" 0)"
+    echo "$(cat "$share/cable.$1") ${CABLE_PORT:-0}" | command_card "$(control_socket "$logs" "${CABLE_CARD:-0}")"
 }
 serve cable pull "$vm" --cards "${CABLE_CARDS:-2}" --logs "$logs" --control --share "$share" "$@"
 exit "$status"

@@ -96,11 +96,47 @@ typedef struct orrLinkInfo {
 /** port: 0 .. orrDeviceProp.link_ports - 1. */
 ORR_API orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port);
 
-/** *can is 1 if a link joins the two devices. */
+/** *can is 1 if a way over links that are up joins the two devices, over other cards or switches too. */
 ORR_API orrError_t orrDeviceCanAccessPeer(int* can, int device, int peer);
-/** Lets copies, signals and kernels of the current device write to memory of `peer`, and copies and kernels
- * read it and use atomics there if both devices do that, also of later allocations. flags: 0. */
+/**
+ * Lets copies, signals and kernels of the current device write to memory of `peer`, and copies and kernels
+ * read it and use atomics there if both devices do that, also of later allocations. flags: 0.
+ * orrErrorPeerAccess: no way over links that are up joins them. Copies of bytes, rows and planes need none of
+ * it then: see orrDeviceGetPeerWay.
+ */
 ORR_API orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags);
+
+/** How copies between memory of two devices go. */
+typedef enum orrPeerWayKind {
+    orrPeerWaySelf = 0, /**< both are one device */
+    orrPeerWayLink = 1, /**< over links */
+    orrPeerWayHost = 2, /**< through the host's memory: one card copies there, the other one from there */
+} orrPeerWayKind;
+/** The way from a device to another one as it is now. */
+typedef struct orrPeerWay {
+    size_t size; /**< see ORR_INIT */
+    orrPeerWayKind kind;
+    uint32_t links;       /**< how many are passed one after another; 0 unless over links */
+    uint64_t bytes_per_s; /**< of the slowest of them, payload and headers; 0 unless over links */
+    uint64_t latency_ps;  /**< one way, with what cards or switches between take; 0 unless over links */
+    int32_t enabled;      /**< 1 after orrDeviceEnablePeerAccess; kernels and signals need it in any case */
+    uint32_t reserved;    /**< 0 */
+    char reason[160];     /**< why it is so, a sentence */
+} orrPeerWay;
+/**
+ * Which way copies between memory of `device` and of `peer` take in streams of `device`, and why. Over links
+ * they go after orrDeviceEnablePeerAccess, and are refused (orrErrorPeerAccess) without it where there is
+ * one. Where none is up, or the only one went down, orrMemcpy, orrMemcpyAsync, the 2D and 3D ones and
+ * orrMemcpyBatchAsync go through the host's memory, with peer access or without; the call returns when they
+ * are done (see orrMemcpyAsync). If a link comes up, those with peer access go over it; those without stay
+ * with the host until it is enabled. A link that goes down under a copy stops its stream; the next copy goes
+ * through the host.
+ *
+ * Kernels, signals, events, copies with reduction, orrMemcpyND and graphs never do so: orrErrorPeerAccess.
+ * (Task graphs have ways of their own through the host's memory, and need nothing enabled.)
+ * orrErrorDeviceLost: no way is there as one of the devices is lost. Thread safe.
+ */
+ORR_API orrError_t orrDeviceGetPeerWay(orrPeerWay* way, int device, int peer);
 
 /** How far the clock of a device was from a reference's, the clock of another device. */
 typedef struct orrClockOffset {

@@ -25,7 +25,7 @@ typedef enum orrMemcpyKind {
     orrMemcpyHostToHost = 0,
     orrMemcpyHostToDevice = 1,
     orrMemcpyDeviceToHost = 2,
-    orrMemcpyDeviceToDevice = 3, /**< on one device, or to or from a peer (needs orrDeviceEnablePeerAccess) */
+    orrMemcpyDeviceToDevice = 3, /**< on one device, or between two: see orrDeviceGetPeerWay */
     orrMemcpyDefault = 4,        /**< found out from the addresses */
 } orrMemcpyKind;
 
@@ -33,7 +33,9 @@ typedef enum orrMemcpyKind {
 ORR_API orrError_t orrMemcpy(void* dst, const void* src, size_t bytes, orrMemcpyKind kind);
 /**
  * With memory of orrMallocHost it returns at once; with ordinary host memory it may return only
- * after that memory was read (host to device) or written (device to host).
+ * after that memory was read (host to device) or written (device to host). Between two devices that no links
+ * join (orrDeviceGetPeerWay) it returns when the copy, and all before it in the stream, is done; if the other
+ * device fails meanwhile, the stream stops with that.
  */
 ORR_API orrError_t orrMemcpyAsync(void* dst, const void* src, size_t bytes, orrMemcpyKind kind,
                                   orrStream_t stream);

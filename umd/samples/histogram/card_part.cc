@@ -27,6 +27,7 @@ struct Card {
     }
 
     int device;
+    bool linked = false;  // to the first
     orrery::Stream stream;
     orrery::Library library;
     orrery::PinnedArray<std::byte> host;
@@ -71,8 +72,11 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
     if (others != 0) {
         partial = orrery::DeviceArray<std::uint64_t>(std::size_t{others} * kHistogramBins);
         arrived = std::vector<orrery::Semaphore>(others);
-        for (std::uint32_t i = 1; i <= others; ++i)
-            orrery::enable_peer_access(all[i]->device, first.device);
+        for (std::uint32_t i = 1; i <= others; ++i) {
+            // What no links lead to is copied through the host's memory, and waited for here.
+            all[i]->linked = orrery::peer_way(all[i]->device, first.device).kind == orrPeerWayLink;
+            if (all[i]->linked) orrery::enable_peer_access(all[i]->device, first.device);
+        }
     }
 
     const auto begin = std::chrono::steady_clock::now();
@@ -82,10 +86,10 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
         Card& card = *all[i + 1];
         orrery::copy(partial.data() + std::size_t{i} * kHistogramBins, card.bins.data(), kBinsBytes,
                      card.stream);
-        card.stream.signal(arrived[i], 1);
+        if (card.linked) card.stream.signal(arrived[i], 1);
     }
-    for (const auto& semaphore : arrived)
-        first.stream.wait(semaphore, 1);
+    for (std::uint32_t i = 0; i < others; ++i)
+        if (all[i + 1]->linked) first.stream.wait(arrived[i], 1);
     if (others != 0) {
         const MergeArgs args{first.bins.data(), partial.data(), others, 0};
         orrery::launch(first.library.function("merge"), {kHistogramBins / kItemsPerGroup, 1, 1},
@@ -106,6 +110,7 @@ Run count_on_cards(std::span<const std::byte> data, int cards) {
     for (auto& card : all) {
         CardTimes times;
         times.device = card->device;
+        times.by_host = card.get() != &first && !card->linked;
         times.bytes = card->host.size();
         times.work_items = std::uint64_t{kGroups} * kItemsPerGroup;
         times.copy_model_ns = card->copied.model_ns_since(card->started);

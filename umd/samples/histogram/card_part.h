@@ -14,6 +14,7 @@ using Histogram = std::array<std::uint64_t, kHistogramBins>;
 
 struct CardTimes {
     int device = 0;
+    bool by_host = false;  // its result: no links lead to the first card
     std::size_t bytes = 0;
     std::uint64_t work_items = 0;
     double copy_model_ns = 0;   // file to card
@@ -29,6 +30,6 @@ struct Run {
 };
 
 // Counts the bytes of `data` on devices 0 .. cards - 1. With more than one card the others write their
-// results into the first one's memory over the link and signal its semaphore; the host only waits for the
-// end.
+// results into the first one's memory over links and signal its semaphore; the host only waits for the end.
+// Where no links lead there, the host has to wait for the copy as well.
 Run count_on_cards(std::span<const std::byte> data, int cards);

@@ -64,13 +64,20 @@ void print_table(const std::vector<FileResult>& results) {
     fmt::print(
         "\n\"host time\" is what this machine needed to simulate it, \"card time\" what the modelled card "
         "would need.\n");
-    const bool linked = std::any_of(results.begin(), results.end(),
-                                    [](const FileResult& r) { return r.run.cards.size() > 1; });
+    const auto any_card = [&](auto&& which) {
+        return std::ranges::any_of(results, [&](const FileResult& r) {
+            return std::any_of(r.run.cards.begin() + (r.run.cards.empty() ? 0 : 1), r.run.cards.end(), which);
+        });
+    };
+    const bool by_host = any_card([](const CardTimes& card) { return card.by_host; });
+    const bool linked = any_card([](const CardTimes& card) { return !card.by_host; });
     if (linked) {
         fmt::print(
             "With several cards the partial counts crossed the link from card to card, behind a semaphore, "
             "with no host in between.\n");
     }
+    if (by_host)
+        fmt::print("No links lead from some to the first: their counts went through the host's memory.\n");
 }
 
 void print_json(const std::vector<FileResult>& results) {

@@ -41,6 +41,13 @@ inline void enable_peer_access(int device, int peer) {
     check(orrDeviceEnablePeerAccess(peer, 0));
 }
 
+/** Which way copies from `device` to `peer` take, and why. */
+inline orrPeerWay peer_way(int device, int peer) {
+    orrPeerWay way = ORR_INIT(orrPeerWay);
+    check(orrDeviceGetPeerWay(&way, device, peer));
+    return way;
+}
+
 }  // namespace orrery
 
 #endif /* ORRERY_CPP_DEVICE_HPP */

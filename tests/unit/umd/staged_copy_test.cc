@@ -1,0 +1,300 @@
+// Copies between two cards that no way of links joins: through the host's memory, and who is told so.
+#include <orrery/graph.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/staging.h"
+
+namespace orrery::umd::test {
+namespace {
+
+constexpr std::size_t kHalf = Staging::kHalf;
+
+void* malloc_on(int device, std::size_t bytes) {
+    void* memory = nullptr;
+    EXPECT_OK(orrSetDevice(device));
+    EXPECT_OK(orrMalloc(&memory, bytes));
+    return memory;
+}
+
+orrStream_t stream_on(int device) {
+    orrStream_t stream = nullptr;
+    EXPECT_OK(orrSetDevice(device));
+    EXPECT_OK(orrStreamCreate(&stream, 0));
+    return stream;
+}
+
+std::vector<std::uint8_t> pattern(std::size_t bytes, std::uint32_t seed) {
+    std::vector<std::uint8_t> data(bytes);
+    for (std::uint8_t& byte : data)
+        byte = static_cast<std::uint8_t>((seed = seed * 1664525 + 1013904223) >> 24);
+    return data;
+}
+
+orrPeerWay way_of(int device, int peer) {
+    orrPeerWay way = ORR_INIT(orrPeerWay);
+    EXPECT_OK(orrDeviceGetPeerWay(&way, device, peer));
+    return way;
+}
+
+#define EXPECT_WAY(way, wanted, text)                                                       \
+    do {                                                                                    \
+        const orrPeerWay found = way;                                                       \
+        EXPECT_EQ(found.kind, wanted) << found.reason;                                      \
+        EXPECT_NE(std::string(found.reason).find(text), std::string::npos) << found.reason; \
+    } while (false)
+
+// The first and the last of three: no card passes anything on here.
+class Staged : public ::testing::Test {
+  protected:
+    static constexpr std::size_t kSize = (3 << 20) + 77;
+    void SetUp() override {
+        for (int i = 0; i < 2; ++i) {
+            memory_[i] = malloc_on(2 * i, kSize);
+            stream_[i] = stream_on(2 * i);
+        }
+    }
+    void TearDown() override {
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_OK(orrStreamDestroy(stream_[i]));
+            EXPECT_OK(orrFree(memory_[i]));
+        }
+    }
+    FakeSystem system_{3};
+    void* memory_[2] = {};
+    orrStream_t stream_[2] = {};
+};
+
+TEST_F(Staged, EveryByteArrivesAndNoOther) {
+    std::vector<std::uint8_t> back(kSize);
+    std::uint32_t round = 0;
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{4095}, kHalf - 1, kHalf, kHalf + 1, 2 * kHalf,
+                                    2 * kHalf + 3, 4 * kHalf + 129, kSize - 2000}) {
+        for (const int from : {0, 1}) {
+            // By orrMemcpy, in a stream of the source's card, and of the destination's.
+            const int to = 1 - from, by = static_cast<int>(round++ % 3);
+            const auto data = pattern(bytes, round);
+            const std::size_t a = round * 7, b = 1000 - round * 3;
+            ASSERT_OK(orrMemset(memory_[to], 0xee, kSize));
+            ASSERT_OK(orrMemcpy(at(memory_[from], a), data.data(), bytes, orrMemcpyDefault));
+            void *const dst = at(memory_[to], b), *const src = at(memory_[from], a);
+            if (by == 0) {
+                ASSERT_OK(orrMemcpy(dst, src, bytes, orrMemcpyDeviceToDevice));
+            } else {
+                ASSERT_OK(orrMemcpyAsync(dst, src, bytes, orrMemcpyDefault, stream_[by == 1 ? from : to]));
+            }
+            ASSERT_OK(orrMemcpy(back.data(), memory_[to], kSize, orrMemcpyDefault));
+            ASSERT_EQ(std::memcmp(back.data() + b, data.data(), bytes), 0) << bytes << " by " << by;
+            ASSERT_TRUE(std::all_of(back.begin(), back.begin() + static_cast<std::ptrdiff_t>(b),
+                                    [](std::uint8_t byte) { return byte == 0xee; }));
+            ASSERT_TRUE(std::all_of(back.begin() + static_cast<std::ptrdiff_t>(b + bytes), back.end(),
+                                    [](std::uint8_t byte) { return byte == 0xee; }));
+        }
+    }
+}
+
+TEST_F(Staged, RowsPlanesAndLists) {
+    const auto data = pattern(kSize, 5);
+    ASSERT_OK(orrMemcpy(memory_[0], data.data(), kSize, orrMemcpyDefault));
+    ASSERT_OK(orrMemset(memory_[1], 0, kSize));
+    // Rows of which many fit a half, and one that does not.
+    for (const std::size_t width : {std::size_t{1000}, kHalf + 100}) {
+        const std::size_t rows = width == 1000 ? 700 : 3, here = width + 24, there = width + 8;
+        ASSERT_OK(orrMemcpy2D(memory_[1], there, memory_[0], here, width, rows, orrMemcpyDefault));
+        std::vector<std::uint8_t> back(there * rows);
+        ASSERT_OK(orrMemcpy(back.data(), memory_[1], back.size(), orrMemcpyDefault));
+        for (std::size_t row = 0; row < rows; ++row)
+            ASSERT_EQ(std::memcmp(back.data() + row * there, data.data() + row * here, width), 0) << row;
+    }
+    orrMemcpy3DParams box = ORR_INIT(orrMemcpy3DParams);
+    box.dst = memory_[1];
+    box.src = memory_[0];
+    box.width = 500;
+    box.dst_pitch = 600;
+    box.src_pitch = 512;
+    box.height = 7;
+    box.dst_height = 8;
+    box.src_height = 9;
+    box.depth = 5;
+    box.kind = orrMemcpyDefault;
+    ASSERT_OK(orrMemcpy3DAsync(&box, stream_[1]));
+    std::vector<std::uint8_t> back(600 * 8 * 5);
+    ASSERT_OK(orrMemcpy(back.data(), memory_[1], back.size(), orrMemcpyDefault));
+    for (std::size_t plane = 0; plane < 5; ++plane) {
+        for (std::size_t row = 0; row < 7; ++row)
+            ASSERT_EQ(std::memcmp(back.data() + (plane * 8 + row) * 600,
+                                  data.data() + (plane * 9 + row) * 512, 500),
+                      0);
+    }
+    // Among copies that the card does alone.
+    void* pinned = nullptr;
+    ASSERT_OK(orrMallocHost(&pinned, 4096, 0));
+    void* const dsts[] = {pinned, at(memory_[1], 0), at(memory_[0], 1 << 20)};
+    const void* const srcs[] = {at(memory_[0], 64), at(memory_[0], 128), at(memory_[0], 256)};
+    const std::size_t sizes[] = {1000, 2000, 3000};
+    ASSERT_OK(orrMemcpyBatchAsync(dsts, srcs, sizes, 3, 0, stream_[0]));
+    ASSERT_OK(orrStreamSynchronize(stream_[0]));
+    EXPECT_EQ(std::memcmp(pinned, data.data() + 64, 1000), 0);
+    ASSERT_OK(orrMemcpy(back.data(), memory_[1], 2000, orrMemcpyDefault));
+    EXPECT_EQ(std::memcmp(back.data(), data.data() + 128, 2000), 0);
+    ASSERT_OK(orrMemcpy(back.data(), at(memory_[0], 1 << 20), 3000, orrMemcpyDefault));
+    EXPECT_EQ(std::memcmp(back.data(), data.data() + 256, 3000), 0);
+    ASSERT_OK(orrFreeHost(pinned));
+}
+
+// Behind what the stream was given before, and before what it is given next; in both cards' streams.
+TEST_F(Staged, KeepsTheStreamsOrder) {
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrEventCreate(&event, 0));
+    std::vector<std::uint8_t> back(kSize);
+    for (int round = 1; round <= 6; ++round) {
+        const int of = round % 2;
+        ASSERT_OK(orrSetDevice(2 * of));
+        ASSERT_OK(orrMemsetAsync(memory_[of], round, kSize, stream_[of]));
+        ASSERT_OK(orrMemcpyAsync(memory_[1 - of], memory_[of], kSize, orrMemcpyDefault, stream_[of]));
+        ASSERT_OK(orrMemsetAsync(memory_[of], 0xff, kSize, stream_[of]));
+        // And back, in the same stream, which reads what it has just written.
+        ASSERT_OK(orrMemcpyAsync(memory_[of], memory_[1 - of], kSize, orrMemcpyDefault, stream_[of]));
+        ASSERT_OK(orrEventRecord(event, stream_[of]));
+        ASSERT_OK(orrEventSynchronize(event));
+        for (void* memory : memory_) {
+            ASSERT_OK(orrMemcpy(back.data(), memory, kSize, orrMemcpyDefault));
+            ASSERT_TRUE(std::ranges::all_of(back, [&](std::uint8_t byte) { return byte == round; })) << round;
+        }
+    }
+    ASSERT_OK(orrEventDestroy(event));
+}
+
+TEST_F(Staged, WhatCannotBeSaysWhy) {
+    constexpr const char* kWhy = "go through the host's memory then; kernels, memsets";
+    EXPECT_FAIL(orrMemsetAsync(memory_[1], 1, 64, stream_[0]), orrErrorPeerAccess, kWhy);
+    orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
+    box.dst = memory_[1];
+    box.src = memory_[0];
+    box.dims = 1;
+    box.extent[0] = 64;
+    box.kind = orrMemcpyDefault;
+    EXPECT_FAIL(orrMemcpyND(&box), orrErrorPeerAccess, kWhy);
+    orrGraph_t graph = nullptr;
+    ASSERT_OK(orrGraphCreate(&graph, 0));
+    orrGraphNode_t node = nullptr;
+    EXPECT_FAIL(orrGraphAddMemcpyNode(&node, graph, nullptr, 0, memory_[1], memory_[0], 64, orrMemcpyDefault),
+                orrErrorPeerAccess, kWhy);
+    ASSERT_OK(orrGraphDestroy(graph));
+    // A card that has no part in it does not do it.
+    orrStream_t third = stream_on(1);
+    EXPECT_EQ(orrMemcpyAsync(memory_[1], memory_[0], 64, orrMemcpyDefault, third), orrErrorPeerAccess);
+    ASSERT_OK(orrStreamDestroy(third));
+}
+
+TEST_F(Staged, TheProgramIsToldWhichWayAndWhy) {
+    EXPECT_WAY(way_of(1, 1), orrPeerWaySelf, "both are device 1");
+    EXPECT_WAY(way_of(0, 2), orrPeerWayHost, "no way over links that are up joins device 0 and device 2");
+    EXPECT_EQ(way_of(0, 2).links, 0u);
+    const orrPeerWay near = way_of(0, 1);
+    EXPECT_WAY(near, orrPeerWayLink, "1 link up from port 0 of device 0 to device 1: orrDeviceEnablePeer");
+    EXPECT_EQ(near.links, 1u);
+    EXPECT_EQ(near.latency_ps, 300'000u);
+    EXPECT_EQ(near.enabled, 0);
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
+    EXPECT_EQ(way_of(0, 1).enabled, 1);
+    EXPECT_EQ(way_of(1, 0).enabled, 0);
+    orrPeerWay way = ORR_INIT(orrPeerWay);
+    EXPECT_EQ(orrDeviceGetPeerWay(&way, 0, 3), orrErrorInvalidDevice);
+    EXPECT_EQ(orrDeviceGetPeerWay(&way, -1, 0), orrErrorInvalidDevice);
+    EXPECT_EQ(orrDeviceGetPeerWay(nullptr, 0, 1), orrErrorInvalidValue);
+    way.size = 4;
+    EXPECT_EQ(orrDeviceGetPeerWay(&way, 0, 1), orrErrorInvalidValue);
+}
+
+// What worked goes on working; who enables peer access has the link.
+TEST_F(Staged, ALinkThatComesUpChangesNothingUntilItIsEnabled) {
+    ASSERT_OK(orrMemset(memory_[0], 0x42, 4096));
+    ASSERT_OK(orrMemcpy(memory_[1], memory_[0], 4096, orrMemcpyDefault));
+    system_.card(0).link_to(system_.card(2));
+    EXPECT_WAY(way_of(0, 2), orrPeerWayHost, "orrDeviceEnablePeerAccess(2, 0) takes the 1 that are up now");
+    ASSERT_OK(orrMemcpy(memory_[1], memory_[0], 4096, orrMemcpyDefault));
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(2, 0));
+    EXPECT_WAY(way_of(0, 2), orrPeerWayLink, "1 link up");
+    ASSERT_OK(orrMemcpy(memory_[1], memory_[0], 4096, orrMemcpyDefault));
+}
+
+TEST(StagedPeer, AWayThatIsDownIsGoneAround) {
+    FakeSystem system(2);
+    constexpr std::size_t kBytes = kHalf + 5;
+    void *here = malloc_on(0, kBytes), *there = malloc_on(1, kBytes);
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
+    EXPECT_WAY(way_of(0, 1), orrPeerWayLink, "1 link up");
+    std::uint8_t last = 0;
+    for (const int round : {1, 2, 3}) {
+        if (round == 2) {
+            system.card(0).cut_link();
+            EXPECT_WAY(way_of(0, 1), orrPeerWayHost, "no way over links that are up");
+        } else if (round == 3) {
+            system.card(0).mend_link();
+            EXPECT_WAY(way_of(0, 1), orrPeerWayLink, "1 link up");
+        }
+        ASSERT_OK(orrMemset(here, round, kBytes));
+        ASSERT_OK(orrMemcpy(there, here, kBytes, orrMemcpyDefault));
+        ASSERT_OK(orrMemcpy(&last, at(there, kBytes - 1), 1, orrMemcpyDefault));
+        EXPECT_EQ(last, round);
+    }
+    for (void* memory : {here, there})
+        ASSERT_OK(orrFree(memory));
+}
+
+// One of the cards goes in the middle of a copy, whose stream is the source's card's or the destination's.
+class StagedLoss : public ::testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(StagedLoss, ACardThatGoesStopsTheStreamWithTheCause) {
+    const auto [of, lost] = GetParam();  // 0: the source's card
+    FakeSystem system(3);
+    constexpr std::size_t kBytes = 8 << 20;
+    void *src = malloc_on(0, kBytes), *dst = malloc_on(2, kBytes);
+    orrStream_t stream = stream_on(2 * of), other = stream_on(2 - 2 * of);
+    FakeCard &source = system.card(0), &sink = system.card(2);
+    sink.pause(true);
+    const std::uint64_t before = source.packets();
+    orrError_t told = orrSuccess;
+    std::string text;
+    std::thread copier([&] {
+        told = orrMemcpyAsync(dst, src, kBytes, orrMemcpyDefault, stream);
+        text = orrGetLastErrorText();
+    });
+    // It has read both halves, and cannot write.
+    while (source.packets() < before + 2)
+        std::this_thread::yield();
+    (lost == 0 ? source : sink).lose();
+    sink.pause(false);
+    copier.join();
+    EXPECT_EQ(told, orrErrorDeviceLost) << text;
+    if (of != lost) {
+        const std::string half = "device " + std::to_string(2 * lost) + ", which does its half";
+        EXPECT_NE(text.find(half), std::string::npos) << text;
+    }
+    EXPECT_EQ(orrMemsetAsync(of == 0 ? src : dst, 1, 64, stream), orrErrorDeviceLost)
+        << "what comes next does not run";
+    if (of == lost) EXPECT_OK(orrStreamSynchronize(other));
+    // The next one is told at once, and the card that is left goes on.
+    EXPECT_EQ(orrMemcpy(dst, src, 64, orrMemcpyDefault), orrErrorDeviceLost);
+    EXPECT_OK(orrMemset(lost == 0 ? dst : src, 1, 64));
+    orrStreamDestroy(stream);
+    orrStreamDestroy(other);
+    orrFree(src);
+    orrFree(dst);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StagedLoss,
+                         ::testing::Combine(::testing::Values(0, 1), ::testing::Values(0, 1)));
+
+}  // namespace
+}  // namespace orrery::umd::test
