@@ -332,6 +332,29 @@ text::Result<Topology> parse(const std::string& toml, const std::string& name, c
     return topology;
 }
 
+std::string text_of(const Topology& topology) {
+    const auto name_of = [&](unsigned number) {
+        std::string name = topology.switches[number].name;
+        std::erase(name, ' ');
+        return name;
+    };
+    const auto end_of = [&](const Port& port) {
+        return port.card < topology.cards
+                   ? fmt::format("card{}:{}", port.card, port.port)
+                   : fmt::format("{}:{}", name_of(port.card - topology.cards), port.port);
+    };
+    std::string text = fmt::format("cards = {}\nlinks = [\n", topology.cards);
+    for (const Link& link : topology.links)
+        text += fmt::format("    [\"{}\", \"{}\"],\n", end_of(link.first), end_of(link.second));
+    text += "]\n";
+    for (unsigned number = 0; number < topology.switches.size(); ++number) {
+        const SwitchPlace& place = topology.switches[number];
+        text += fmt::format("[[switch]]\nname = \"{}\"\nports = {}\nlevel = {}\n", name_of(number),
+                            place.ports, place.level);
+    }
+    return text;
+}
+
 text::Result<Topology> named(Shape shape, const Limits& limits) {
     if (shape == Shape::kTorus && !limits.cards)
         return text::fail("torus: how many cards? --cards says it, or a file that has the sides");

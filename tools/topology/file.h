@@ -30,6 +30,10 @@ struct Limits {
 // Errors are "NAME:LINE: what is wrong".
 text::Result<Topology> parse(const std::string& toml, const std::string& name, const Limits& limits);
 
+// A file that says the same, link by link: parse() gives the cards, links and switches, and kListed. Switches
+// without a name of a file are "switch0".
+std::string text_of(const Topology& topology);
+
 // A shape without a file; errors begin with its name.
 text::Result<Topology> named(Shape shape, const Limits& limits);
 

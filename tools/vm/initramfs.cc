@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "tools/text/shell.h"
+#include "tools/topology/file.h"
 #include "tools/vm/guest_archive.h"
 #include "tools/vm/here.h"
 #include "tools/vm/modules.h"
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kCommandDirectory = "/root";
+constexpr const char* kTopologyFile = "/etc/orrery/topology.toml";
 
 // The build's shared libraries, beside its programs.
 fs::path library_dir(const Options& options) {
@@ -260,6 +262,10 @@ void Builder::settings() {
 
     std::string command = fmt::format(
         "cd {}\n", options_.here.empty() ? kCommandDirectory : text::shell_quote(options_.here.string()));
+    if (options_.joined.cards != 0) {
+        cpio_.file(archive_.at(kTopologyFile), topology::text_of(options_.joined));
+        command += fmt::format("export ORR_TOPOLOGY={}\n", kTopologyFile);
+    }
     for (const auto& entry : options_.env) {
         const auto equals = entry.find('=');
         command += fmt::format("export {}={}\n", entry.substr(0, equals),

@@ -37,6 +37,24 @@ TEST(TopologyFile, AShape) {
     EXPECT_EQ(read("shape = 'torus'", {12, 16, 8}).sides, (Sides{4, 3}));
 }
 
+TEST(TopologyFile, IsWrittenAsItIsRead) {
+    for (const Shape shape : {Shape::kPair, Shape::kChain, Shape::kRing, Shape::kMesh, Shape::kTorus,
+                              Shape::kSwitch, Shape::kFatTree}) {
+        const unsigned cards = shape == Shape::kPair ? 2 : shape == Shape::kTorus ? 9 : 4;
+        const auto made = make(shape, cards);
+        ASSERT_TRUE(made) << shape_name(shape);
+        const Topology again = read(text_of(*made), {std::nullopt, 16, 8});
+        EXPECT_EQ(again.cards, cards) << shape_name(shape);
+        EXPECT_EQ(again.links, made->links) << text_of(*made);
+        ASSERT_EQ(again.switches.size(), made->switches.size());
+        for (std::size_t i = 0; i < again.switches.size(); ++i) {
+            EXPECT_EQ(again.switches[i].ports, made->switches[i].ports);
+            EXPECT_EQ(again.switches[i].level, made->switches[i].level);
+        }
+    }
+    EXPECT_TRUE(read(text_of(Topology{.cards = 2, .links = {}}), {std::nullopt, 16, 8}).links.empty());
+}
+
 TEST(TopologyFile, ItMaySayHowManyCardsThereAre) {
     const Limits open{{}, 16, 8};
     EXPECT_EQ(read("shape = 'mesh'\ncards = 5", open).cards, 5U);

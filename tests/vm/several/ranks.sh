@@ -14,6 +14,7 @@ mkdir -p "$logs"
 ranks='
 echo "rank $ORR_RANK of $ORR_RANKS: $ORR_LOCAL_RANK of $ORR_LOCAL_RANKS on VM $ORR_VM of $ORR_VMS, $ORR_TOKEN"
 if [ "$ORR_LOCAL_RANK" = 0 ]; then
+    sed "s/^/topology: /" "$ORR_TOPOLOGY"
     for card in /sys/bus/pci/drivers/orrery/0*; do
         echo "node $(cat "$card/node") links to $(cat "$card/links/0/owner") $(cat "$card/links/1/owner") $(cat "$card/links/2/owner")"
     done
@@ -39,6 +40,14 @@ grep -qx '0: node 1 links to own foreign none' "$logs/out" || fail "card 0"
 grep -qx '0: node 2 links to foreign own none' "$logs/out" || fail "card 1"
 grep -qx '2: node 512 links to own foreign none' "$logs/out" || fail "card 2"
 grep -qx '2: node 513 links to foreign own none' "$logs/out" || fail "card 3"
+# The same file in both, which orrery-vm takes as it is: the ring that was asked for.
+for rank in 0 2; do
+    sed -n "s/^$rank: topology: //p" "$logs/out" >"$logs/topology$rank.toml"
+    [ "$(tr -d ' \n' <"$logs/topology$rank.toml")" = "cards=4links=[[\"card0:0\",\"card1:1\"],[\"card1:0\",\"card2:1\"],[\"card2:0\",\"card3:1\"],[\"card0:1\",\"card3:0\"],]" ] ||
+        fail "the topology of rank $rank: $(cat "$logs/topology$rank.toml")"
+    "$(dirname -- "$run")/orrery-vm" --topology "$logs/topology$rank.toml" --picture "$logs/topology.svg" || fail "it does not parse"
+    grep -q '<title>4 cards in a ring</title>' "$logs/topology.svg" || fail "the picture"
+done
 grep -qx '3: bad end' "$logs/err" || fail "no word of rank 3"
 grep -q '^orrery-run: rank 3 (VM 1) ended with status 7, the first to fail here: the others are ended$' "$logs/err" ||
     fail "who failed first"
