@@ -174,4 +174,42 @@ std::optional<Port> port_beyond(const Topology& topology, unsigned ports) {
     return std::nullopt;
 }
 
+std::optional<std::pair<unsigned, unsigned>> joined_by_mixture(const Topology& topology) {
+    if (topology.switches.empty()) return std::nullopt;
+    const unsigned cards = topology.cards;
+    const auto nodes = cards + static_cast<unsigned>(topology.switches.size());
+    // Nodes with the same number are joined by those links that `counts` takes.
+    const auto groups = [&](auto&& counts) {
+        std::vector<unsigned> group(nodes);
+        for (unsigned node = 0; node < nodes; ++node)
+            group[node] = node;
+        for (const Link& link : topology.links) {
+            if (!counts(link)) continue;
+            const unsigned from = group[link.first.card], to = group[link.second.card];
+            std::ranges::replace(group, from, to);
+        }
+        return group;
+    };
+    const auto all = groups([](const Link&) { return true; });
+    const auto cables = groups([&](const Link& link) { return link.second.card < cards; });
+    // A card passes nothing on from switch to switch.
+    const auto fabrics = groups([&](const Link& link) { return link.first.card >= cards; });
+    const auto at = [&](unsigned card) {
+        std::vector<unsigned> found;
+        for (const Link& link : topology.links)
+            if (link.first.card == card && link.second.card >= cards)
+                found.push_back(fabrics[link.second.card]);
+        return found;
+    };
+    for (unsigned one = 0; one < cards; ++one) {
+        const auto here = at(one);
+        for (unsigned other = one + 1; other < cards; ++other) {
+            if (all[one] != all[other] || cables[one] == cables[other]) continue;
+            const auto there = at(other);
+            if (std::ranges::find_first_of(here, there) == here.end()) return std::pair{one, other};
+        }
+    }
+    return std::nullopt;
+}
+
 }  // namespace orrery::topology

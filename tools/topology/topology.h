@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/text/result.h"
@@ -84,5 +85,9 @@ text::Result<Topology> make(Shape shape, unsigned cards, std::optional<Sides> si
 
 // The first port of a card that one with so many of them does not have.
 std::optional<Port> port_beyond(const Topology& topology, unsigned ports);
+
+// The first two cards that links join only over cables and switches on one way, which is none: a way is over
+// cables or over switches (docs/switch.md).
+std::optional<std::pair<unsigned, unsigned>> joined_by_mixture(const Topology& topology);
 
 }  // namespace orrery::topology

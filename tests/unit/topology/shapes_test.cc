@@ -118,5 +118,26 @@ TEST(Shapes, WhatMakesNoneIsNamed) {
     EXPECT_THAT(error_of(Shape::kChain, kMaxCards + 1), HasSubstr("64 cards at most"));
 }
 
+TEST(Shapes, CardsThatOnlyAMixtureJoins) {
+    for (const Shape shape : {Shape::kRing, Shape::kSwitch, Shape::kFatTree})
+        EXPECT_FALSE(joined_by_mixture(*make(shape, 4))) << shape_name(shape);
+    const SwitchPlace a{"a", 4, 0}, b{"b", 4, 0};
+    // Cards 0 and 1 on a switch, which is node 3, and card 2 by a cable at card 1.
+    Topology topology{
+        .cards = 3, .links = {{{0, 0}, {3, 0}}, {{1, 0}, {3, 1}}, {{1, 1}, {2, 0}}}, .switches = {a}};
+    EXPECT_EQ(joined_by_mixture(topology), (std::pair{0U, 2U}));
+    // A cable from 0 to 1 too: then cables join all.
+    topology.links.push_back({{0, 1}, {1, 2}});
+    EXPECT_FALSE(joined_by_mixture(topology));
+    // Card 1 is on two switches, and passes nothing on between them.
+    topology = {.cards = 3,
+                .links = {{{0, 0}, {3, 0}}, {{1, 0}, {3, 1}}, {{1, 1}, {4, 0}}, {{2, 0}, {4, 1}}},
+                .switches = {a, b}};
+    EXPECT_EQ(joined_by_mixture(topology), (std::pair{0U, 2U}));
+    // Who is joined to nobody was not meant to be.
+    topology = {.cards = 3, .links = {{{0, 0}, {3, 0}}, {{1, 0}, {3, 1}}}, .switches = {a}};
+    EXPECT_FALSE(joined_by_mixture(topology));
+}
+
 }  // namespace
 }  // namespace orrery::topology

@@ -362,6 +362,13 @@ void Run::stop_cards() {
 }
 
 int run_vm(const Options& given) {
+    if (const auto apart = topology::joined_by_mixture(given.joined); apart && !given.vm) {
+        fmt::print(
+            stderr,
+            "orrery-vm: note: --topology {}: card {} and card {} have no way to each other, as a way is over "
+            "cables or over switches, never both: copies between them go through the host's memory\n",
+            given.topology, apart->first, apart->second);
+    }
     if (!given.picture.empty()) return draw_topology(given);
     if (given.dry_run) return print_commands(given);
     const Options options = given.vm ? options_of(given, *given.vm) : given;
