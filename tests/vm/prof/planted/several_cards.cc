@@ -73,7 +73,7 @@ void rank_relay() {
     const Side slow(0, kMiB), quick(1, kMiB);
     join_cards();
     std::vector<orrery::Event> made;
-    for (unsigned i = 0; i < 48; ++i) {
+    for (unsigned i = 0; i < 160; ++i) {
         const orrery::DeviceGuard guard(0);
         slow.work->launch("multiply_add", {.rounds = 5'000}, *slow.stream);
         made.emplace_back(orrEventDisableTiming);
