@@ -24,7 +24,7 @@ std::string reason() {
 
 pid_t g_child = 0;
 
-// While there is one: who ends orrery-prof means the program, and of a terminal's interrupts that hears by
+// While there is one: who ends the tool means the command, and of a terminal's interrupts that hears by
 // itself.
 class Signals {
   public:

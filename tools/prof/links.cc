@@ -28,8 +28,7 @@ LinkTraffic::LinkTraffic(const Model& model) {
                 if (one.operation() != Operation::kCopy) continue;
                 const Direction direction = direction_of(record);
                 if (direction != Direction::kToPeer && direction != Direction::kFromPeer) continue;
-                const std::int32_t place =
-                    direction == Direction::kToPeer ? record.destination : record.source;
+                const std::int32_t place = peer_of(record, direction);
                 const auto peer =
                     place < 0 ? std::nullopt : card_of(activity, static_cast<std::uint32_t>(place));
                 Carried& to = copies_[{*card, peer ? peer->uid : 0, direction}];

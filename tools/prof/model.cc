@@ -293,6 +293,10 @@ Direction direction_of(const WorkRecord& work) {
     return Direction::kOther;
 }
 
+std::int32_t peer_of(const WorkRecord& work, Direction direction) {
+    return direction == Direction::kToPeer ? work.destination : work.source;
+}
+
 const char* name_of(Direction direction) {
     switch (direction) {
         case Direction::kFromHost:

@@ -38,6 +38,8 @@ enum class Direction : std::uint8_t {
     kOther,  // none of its sides is the card's own
 };
 Direction direction_of(const WorkRecord& work);
+// Of a copy to or from a peer: that one, a device or a Place.
+std::int32_t peer_of(const WorkRecord& work, Direction direction);
 // "host to device", "device to peer": for people.
 const char* name_of(Direction direction);
 

@@ -216,7 +216,7 @@ class Writer {
             const Work& one = activity.work[i];
             const WorkRecord& work = *one.record;
             if (one.operation() != Operation::kCopy || direction_of(work) != direction ||
-                (direction == Direction::kToPeer ? work.destination : work.source) != peer)
+                peer_of(work, direction) != peer)
                 continue;
             const std::uint32_t slice = places_.at(&activity)[i];
             slices.push_back(

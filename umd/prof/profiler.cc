@@ -160,10 +160,8 @@ Status Profiler::unsubscribe(orrProfSubscription_t subscription, std::chrono::mi
 
 std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t want,
                              std::uint64_t generation) noexcept {
-    // Most slots are free, and a thread's own data are not for nothing.
-    if (slot.generation.load(std::memory_order_relaxed) == 0) return 0;
     ThreadMarks& marks = thread_marks();
-    if ((marks.inside & bit(slot)) != 0) return 0;
+    if (slot.generation.load(std::memory_order_relaxed) == 0 || (marks.inside & bit(slot)) != 0) return 0;
     // Counted first: either unsubscribe() sees the count, or this sees that it is over.
     slot.running.fetch_add(1);
     const std::uint64_t now = slot.generation.load();

@@ -48,6 +48,20 @@ class Pieces {
     std::uint64_t plane_ = 0, row_ = 0, column_ = 0;
 };
 
+// A half has the rows of a piece one behind the other.
+CopyShape into_half(const Piece& piece, const CopyShape& shape) {
+    return {.row_bytes = piece.row_bytes,
+            .rows = piece.rows,
+            .src_pitch = shape.src_pitch,
+            .dst_pitch = piece.row_bytes};
+}
+CopyShape out_of_half(const Piece& piece, const CopyShape& shape) {
+    return {.row_bytes = piece.row_bytes,
+            .rows = piece.rows,
+            .src_pitch = piece.row_bytes,
+            .dst_pitch = shape.dst_pitch};
+}
+
 }  // namespace
 
 Status Staging::prepare(Stream& stream) {
@@ -70,10 +84,7 @@ Status Staging::to_device(Stream& stream, std::uint64_t dst, const std::byte* sr
         for (std::uint64_t row = 0; row < piece.rows; ++row)
             std::memcpy(packed + row * piece.row_bytes, src + piece.src + row * shape.src_pitch,
                         piece.row_bytes);
-        const CopyShape part{.row_bytes = piece.row_bytes,
-                             .rows = piece.rows,
-                             .src_pitch = piece.row_bytes,
-                             .dst_pitch = shape.dst_pitch};
+        const CopyShape part = out_of_half(piece, shape);
         const orr_packet packet = make_copy(dst + piece.dst, buffer_.va() + half * kHalf, part, ordered);
         ORR_TRY(index, stream.submit({&packet, 1}, {Op::kCopy, nullptr}, peers));
         last_use_[half] = *index;
@@ -92,10 +103,7 @@ Status Staging::from_device(Stream& stream, std::byte* dst, std::uint64_t src, c
         const Piece piece = asked[half] = pieces.next();
         if (piece.row_bytes == 0) return {};
         ORR_TRY(free, stream.wait(last_use_[half]));
-        const CopyShape part{.row_bytes = piece.row_bytes,
-                             .rows = piece.rows,
-                             .src_pitch = shape.src_pitch,
-                             .dst_pitch = piece.row_bytes};
+        const CopyShape part = into_half(piece, shape);
         const orr_packet packet = make_copy(buffer_.va() + half * kHalf, src + piece.src, part, ordered);
         ORR_TRY(index, stream.submit({&packet, 1}, {Op::kCopy, nullptr}));
         last_use_[half] = *index;
@@ -146,10 +154,7 @@ Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64
         const Piece piece = asked[half] = pieces.next();
         if (piece.row_bytes == 0) return {};
         ORR_TRY(free, stream.wait(last_use_[half]));
-        const CopyShape part{.row_bytes = piece.row_bytes,
-                             .rows = piece.rows,
-                             .src_pitch = shape.src_pitch,
-                             .dst_pitch = piece.row_bytes};
+        const CopyShape part = into_half(piece, shape);
         ORR_TRY(index, copy(reader, buffer_.va() + half * kHalf, src + piece.src, part, half));
         read[half] = *index;
         ordered = false;
@@ -162,10 +167,7 @@ Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64
         for (unsigned half = 0; asked[half].row_bytes != 0; half ^= 1) {
             ORR_TRY(arrived, reader.wait(read[half]));
             const Piece& piece = asked[half];
-            const CopyShape part{.row_bytes = piece.row_bytes,
-                                 .rows = piece.rows,
-                                 .src_pitch = piece.row_bytes,
-                                 .dst_pitch = shape.dst_pitch};
+            const CopyShape part = out_of_half(piece, shape);
             ORR_TRY(index, copy(writer, dst + piece.dst, buffer_.va() + half * kHalf, part, half));
             ORR_TRY(written, writer.wait(*index));
             ORR_TRY(next, ask(half));
