@@ -86,7 +86,7 @@ void Context::shutdown() {
     for (auto& stream : signal_streams_)
         stream.reset();
     worn_signal_streams_.clear();
-    copy_stream_.reset();
+    copy_streams_.clear();
 }
 
 std::optional<Error> Context::ask() {
@@ -141,12 +141,23 @@ bool Context::went_by_host(int peer) const {
     return way != ways_.end() && way->second.by_host;
 }
 
-Result<std::shared_ptr<Stream>> Context::copy_stream() {
+Result<std::shared_ptr<Stream>> Context::take_copy_stream() {
+    while (true) {
+        std::shared_ptr<Stream> stream;  // goes without the lock if it has stopped meanwhile
+        {
+            const std::lock_guard lock(mutex_);
+            if (copy_streams_.empty()) break;
+            stream = std::move(copy_streams_.back());
+            copy_streams_.pop_back();
+        }
+        if (!stream->error()) return stream;
+    }
+    return Stream::create(*this, 64, 0, named("copies by the host"));
+}
+
+void Context::give_copy_stream(std::shared_ptr<Stream> stream) {
     const std::lock_guard lock(mutex_);
-    if (copy_stream_ != nullptr && !copy_stream_->error()) return copy_stream_;
-    auto stream = Stream::create(*this, 64, 0, named("copies by the host"));
-    if (stream) copy_stream_ = *stream;
-    return stream;
+    copy_streams_.push_back(std::move(stream));
 }
 
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {

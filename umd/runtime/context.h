@@ -87,9 +87,10 @@ class Context {
     // Signals from the host; with the stream and the index behind it.
     Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> signal(const orr_packet& packet,
                                                                      bool elsewhere = false);
-    // For the half of other cards' copies that this one does (Staging::between()): everything in it is done
-    // soon. Made at first use; a new one when the last one has stopped.
-    Result<std::shared_ptr<Stream>> copy_stream();
+    // For the half of another card's copy that this one does (Staging::between()): of that copy alone, so that
+    // what stops it is no neighbour's. Who is done gives one back that has not stopped.
+    Result<std::shared_ptr<Stream>> take_copy_stream();
+    void give_copy_stream(std::shared_ptr<Stream> stream);
     Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});
     // The next use of the null stream makes a new one.
     std::shared_ptr<Stream> take_null_stream();
@@ -207,7 +208,7 @@ class Context {
     std::shared_ptr<Stream> null_stream_;
     std::array<std::shared_ptr<Stream>, 2> signal_streams_;     // [1]: elsewhere
     std::vector<std::shared_ptr<Stream>> worn_signal_streams_;  // their numbers stay in failure words
-    std::shared_ptr<Stream> copy_stream_;
+    std::vector<std::shared_ptr<Stream>> copy_streams_;         // that nobody has now
     struct PeerWay {
         std::int64_t asked_ns = 0;  // 0: never
         bool there = false, by_host = false;

@@ -125,19 +125,45 @@ Status Staging::from_device(Stream& stream, std::byte* dst, std::uint64_t src, c
     return {};
 }
 
+void Staging::stop(const Error& cause) {
+    const std::lock_guard lock(helper_mutex_);
+    stopped_ = true;
+    if (helper_ != nullptr) helper_->stop(cause);
+}
+
 Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
                         const CopyShape& shape) {
+    std::shared_ptr<Stream> helper;  // one that has stopped goes without the lock: tools are told of its work
     const std::lock_guard lock(mutex_);
     ORR_TRY(ready, prepare(stream));
     ORR_TRY(shared, buffer_.share(other.device()));
-    ORR_TRY(helper, other.copy_stream());
+    ORR_TRY(taken, other.take_copy_stream());
+    helper = *std::move(taken);
+    const auto helps = [&](Stream* now) {
+        const std::lock_guard helper_lock(helper_mutex_);
+        helper_ = stopped_ ? nullptr : now;
+        return helper_ != nullptr;
+    };
+    Status done;
+    if (helps(helper.get())) {
+        done = between_with(stream, *helper, pushes, dst, src, shape);
+        helps(nullptr);
+    } else if (auto cause = stream.error()) {
+        done = std::unexpected(*std::move(cause));
+    }
+    if (!helper->error()) other.give_copy_stream(std::move(helper));
+    return done;
+}
+
+Status Staging::between_with(Stream& stream, Stream& helper, bool pushes, std::uint64_t dst,
+                             std::uint64_t src, const CopyShape& shape) {
     // The other card knows nothing of the stream's order. If it is the one that writes, it does so when this
     // one has read, which the first piece orders.
     if (!pushes) {
         ORR_TRY(before, stream.synchronize());
     }
-    Stream& reader = pushes ? stream : **helper;
-    Stream& writer = pushes ? **helper : stream;
+    Stream& reader = pushes ? stream : helper;
+    Stream& writer = pushes ? helper : stream;
     std::uint64_t last = 0;  // of the helper
     bool ordered = true;
     const auto copy = [&](Stream& by, std::uint64_t to, std::uint64_t from, const CopyShape& part,
@@ -177,12 +203,12 @@ Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64
     auto done = all();
     if (done) return {};
     // The halves, and the user's memory, are nobody's any more when this returns.
-    if (auto over = (*helper)->wait(last); !over && !(*helper)->over(last)) (*helper)->stop(over.error());
-    if (auto cause = (*helper)->error()) {
+    if (auto over = helper.wait(last); !over && !helper.over(last)) helper.stop(over.error());
+    if (auto cause = helper.error()) {
         return std::unexpected(
             stream.stop({cause->code,
                          fmt::format("device {}, which does its half of a copy through the host's memory: {}",
-                                     other.device(), cause->text)}));
+                                     helper.context().device(), cause->text)}));
     }
     return done;
 }

@@ -30,14 +30,22 @@ class Staging {
     Status between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
                    const CopyShape& shape);
 
+    // Of a stream that has stopped: nothing of it runs on another card, either.
+    void stop(const Error& cause);
+
     static constexpr std::uint64_t kHalf = 512 << 10;
 
   private:
     Status prepare(Stream& stream);
+    Status between_with(Stream& stream, Stream& helper, bool pushes, std::uint64_t dst, std::uint64_t src,
+                          const CopyShape& shape);
 
     std::mutex mutex_;
     PinnedBuffer buffer_;
     std::array<std::uint64_t, 2> last_use_{};  // stream index after which a half is free
+    std::mutex helper_mutex_;                  // of the next two, after mutex_
+    Stream* helper_ = nullptr;                 // that does the other card's half now
+    bool stopped_ = false;
 };
 
 }  // namespace orrery::umd

@@ -103,6 +103,7 @@ void Stream::close() {
     gone->destroy();  // for those too who wait with a reference of their own
     context_.fleet().bury(*this);
     context_.fleet().gangs().retire();
+    staging_.stop({orrErrorInvalidHandle, "the stream was destroyed before this work was done"});
 }
 
 void Stream::end_relays() {
@@ -122,8 +123,12 @@ std::shared_ptr<HwQueue> Stream::queue() const {
 
 // First the hardware: nobody may take the stream for stopped, and its memory for free, while it runs.
 Error Stream::stop(Error cause) {
-    const std::lock_guard lock(queue_mutex_);
-    return stop_locked(std::move(cause));
+    const auto first = [&] {
+        const std::lock_guard lock(queue_mutex_);
+        return stop_locked(std::move(cause));
+    }();
+    staging_.stop(first);
+    return first;
 }
 
 Error Stream::stop_locked(Error cause) {

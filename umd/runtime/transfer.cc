@@ -299,8 +299,8 @@ std::unexpected<Error> not_reached(Runtime& runtime, int device, const Allocatio
     if (*linked) return std::unexpected(std::move(refused));
     return fail(orrErrorPeerAccess,
                 "no way over links that are up joins device {} and device {} (orrery-smi topo). Copies of "
-                "bytes, rows and planes go through the host's memory then; kernels, memsets, copies in more "
-                "dimensions and graphs do not",
+                "bytes, rows and planes in a stream of one of the two go through the host's memory then; "
+                "kernels, memsets, copies in more dimensions and graphs do not",
                 device, memory.device);
 }
 

@@ -1,7 +1,9 @@
 // Copies between two cards that no way of links joins: through the host's memory, and who is told so.
 #include <orrery/graph.h>
+#include <orrery/prof.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -295,6 +297,111 @@ TEST_P(StagedLoss, ACardThatGoesStopsTheStreamWithTheCause) {
 
 INSTANTIATE_TEST_SUITE_P(All, StagedLoss,
                          ::testing::Combine(::testing::Values(0, 1), ::testing::Values(0, 1)));
+
+// What is wrong with one stream's copy is that stream's, whoever else copies to the same card.
+class StagedFault : public ::testing::Test {
+  protected:
+    static constexpr std::size_t kBytes = 4096;
+    void SetUp() override {
+        for (int i = 0; i < 2; ++i) {
+            src_[i] = malloc_on(i, kBytes);
+            stream_[i] = stream_on(i);
+        }
+        good_ = malloc_on(3, kBytes);
+        bad_ = malloc_on(3, kBytes);
+        system_.card(3).hide(bad_);
+    }
+    void TearDown() override {
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_OK(orrStreamDestroy(stream_[i]));
+            EXPECT_OK(orrFree(src_[i]));
+        }
+        orrFree(bad_);
+        EXPECT_OK(orrFree(good_));
+    }
+    // It is in the paused card's queue, or about to be.
+    static void copying(FakeCard& source, std::uint64_t packets) {
+        while (source.packets() < packets)
+            std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    FakeSystem system_{4};
+    void *src_[2] = {}, *good_ = nullptr, *bad_ = nullptr;
+    orrStream_t stream_[2] = {};
+};
+
+TEST_F(StagedFault, StopsNoOtherStreamsCopy) {
+    FakeCard& sink = system_.card(3);
+    for (int i = 0; i < 2; ++i)
+        ASSERT_OK(orrMemcpyAsync(good_, src_[i], 64, orrMemcpyDefault, stream_[i]));
+    sink.pause(true);
+    std::vector<std::thread> copiers;
+    orrError_t told[2] = {};
+    for (unsigned i = 0; i < 2; ++i) {
+        const std::uint64_t before = system_.card(i).packets();
+        copiers.emplace_back([&, i] {
+            told[i] = orrMemcpyAsync(i == 0 ? bad_ : good_, src_[i], kBytes, orrMemcpyDefault, stream_[i]);
+        });
+        copying(system_.card(i), before + 1);
+    }
+    sink.pause(false);
+    for (std::thread& copier : copiers)
+        copier.join();
+    EXPECT_NE(told[0], orrSuccess);
+    EXPECT_OK(told[1]);
+    EXPECT_OK(orrMemsetAsync(src_[1], 1, 64, stream_[1]));
+    EXPECT_OK(orrStreamSynchronize(stream_[1]));
+}
+
+TEST_F(StagedFault, IsNoErrorOfTheOtherDevice) {
+    EXPECT_NE(orrMemcpyAsync(bad_, src_[0], kBytes, orrMemcpyDefault, stream_[0]), orrSuccess);
+    ASSERT_OK(orrSetDevice(3));
+    EXPECT_OK(orrDeviceSynchronize());
+}
+
+// Also with a tool that hears of all work, and calls back into the library.
+TEST_F(StagedFault, TheNextCopyGoesThroughWithATool) {
+    const auto hears = [](void*, const orrProfRecord* record) {
+        if (record->kind != orrProfWorkDone) return;
+        int device = 0;
+        orrGetDevice(&device);
+        orrSetDevice(3);
+        orrStreamSynchronize(nullptr);
+        orrSetDevice(device);
+    };
+    orrProfSubscription_t subscription = nullptr;
+    orrProfOptions options = ORR_INIT(orrProfOptions);
+    options.want = orrProfWantWork;
+    ASSERT_OK(orrProfSubscribe(&subscription, hears, nullptr, &options));
+    for (int round = 0; round < 10; ++round) {
+        EXPECT_NE(orrMemcpyAsync(bad_, src_[0], kBytes, orrMemcpyDefault, stream_[0]), orrSuccess);
+        EXPECT_OK(orrStreamDestroy(stream_[0]));
+        stream_[0] = stream_on(0);
+        ASSERT_OK(orrMemcpyAsync(good_, src_[0], kBytes, orrMemcpyDefault, stream_[0]));
+        ASSERT_OK(orrMemcpyAsync(good_, src_[1], kBytes, orrMemcpyDefault, stream_[1]));
+    }
+    EXPECT_OK(orrProfUnsubscribe(subscription));
+}
+
+TEST_F(StagedFault, NothingOfAnAbortedStreamRuns) {
+    FakeCard& sink = system_.card(3);
+    ASSERT_OK(orrMemset(src_[0], 0x77, kBytes));
+    ASSERT_OK(orrMemset(good_, 0, kBytes));
+    ASSERT_OK(orrDeviceSynchronize());
+    sink.pause(true);
+    const std::uint64_t before = system_.card(0).packets();
+    orrError_t told = orrSuccess;
+    std::thread copier(
+        [&] { told = orrMemcpyAsync(good_, src_[0], kBytes, orrMemcpyDefault, stream_[0]); });
+    copying(system_.card(0), before + 1);
+    ASSERT_OK(orrStreamAbort(stream_[0]));
+    sink.pause(false);
+    copier.join();
+    EXPECT_EQ(told, orrErrorAborted);
+    std::vector<std::uint8_t> back(kBytes, 1);
+    ASSERT_OK(orrMemcpy(back.data(), good_, kBytes, orrMemcpyDefault));
+    EXPECT_TRUE(std::ranges::all_of(back, [](std::uint8_t byte) { return byte == 0; }));
+}
 
 }  // namespace
 }  // namespace orrery::umd::test

@@ -129,8 +129,8 @@ typedef struct orrPeerWay {
  * one. Where none is up, or the only one went down, orrMemcpy, orrMemcpyAsync, the 2D and 3D ones and
  * orrMemcpyBatchAsync go through the host's memory, with peer access or without; the call returns when they
  * are done (see orrMemcpyAsync). If a link comes up, those with peer access go over it; those without stay
- * with the host until it is enabled. A link that goes down under a copy stops its stream; the next copy goes
- * through the host.
+ * with the host until it is enabled. A link that goes down under a copy stops its stream; copies go through
+ * the host when that is known, at the latest 20 ms later, or at once for who asks here.
  *
  * Kernels, signals, events, copies with reduction, orrMemcpyND and graphs never do so: orrErrorPeerAccess.
  * (Task graphs have ways of their own through the host's memory, and need nothing enabled.)
