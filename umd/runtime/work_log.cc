@@ -273,8 +273,7 @@ void WorkLog::run(const std::stop_token& stop) {
             wake_.wait(lock, stop, [this] { return state_.load() == State::kOn; });
             continue;
         }
-        const bool much = last_read_.load() > kFewRecords || context_.pc_log().any();
-        wake_.wait_for(lock, stop, much ? kPause : kLongPause, [] { return false; });
+        wake_.wait_for(lock, stop, kPause, [] { return false; });
         lock.unlock();
         // Looked at before: whoever stops them inside of a callback is told the last ones.
         const bool unheld = context_.pc_log().unheld();
@@ -354,11 +353,9 @@ Status WorkLog::tell_all() {
     std::array<drm_orr_work_record, kBatch> records;
     std::vector<drm_orr_work_counters> did(counters_.load() ? kBatch : 0);
     WorkRead read{};
-    std::size_t count_read = 0;
     do {
         ORR_TRY(got, context_.winsys().read_work(records, did));
         read = *got;
-        count_read += read.count;
         // One look at the clock for all: in a VM it costs as much as the rest of a record.
         const auto read_ns = static_cast<std::uint64_t>(now_ns());
         looked = false;
@@ -397,7 +394,6 @@ Status WorkLog::tell_all() {
         for (const Known& each : streams)
             each.stream->trail().lose();
     } while (read.more);
-    last_read_.store(count_read);
     // A stream may be going, and its trail with it.
     for (const Known& known : streams)
         known.stream->trail().take_steps(known.executed, steps_);

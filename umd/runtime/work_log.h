@@ -136,10 +136,8 @@ class WorkLog {
     void end();
 
   private:
-    // From look to look; long where the last one found so few that the card's room for 43,000 (6,000 with
-    // what jobs did) lasts for many such.
-    static constexpr std::chrono::milliseconds kPause{5}, kLongPause{20};
-    static constexpr std::size_t kFewRecords = 256;
+    // From look to look. The card's room, for 43,000 records (6,000 with what jobs did), is for all processes.
+    static constexpr std::chrono::milliseconds kPause{5};
     enum class State : std::uint8_t { kOff, kOn, kRefused };
 
     void run(const std::stop_token& stop);
@@ -165,8 +163,7 @@ class WorkLog {
     Error refused_;
     std::jthread thread_;
     std::condition_variable_any wake_;
-    std::timed_mutex drain_mutex_;           // of what follows, and held while work is told
-    std::atomic<std::size_t> last_read_{0};  // records, by the last who looked
+    std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
     std::deque<Kept> backlog_;
     std::deque<StepNote> steps_;         // that are done and not told yet
     std::optional<std::uint64_t> lost_;  // some, so many at least beside those that trails count
