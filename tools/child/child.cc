@@ -29,22 +29,26 @@ pid_t g_child = 0;
 class Signals {
   public:
     Signals() {
+        struct sigaction action {};
+        action.sa_sigaction = &pass_on;
+        action.sa_flags = SA_SIGINFO | SA_RESTART;
         for (std::size_t i = 0; i < kSignals.size(); ++i)
-            before_[i] = ::signal(kSignals[i], i < 2 ? SIG_IGN : &pass_on);
+            ::sigaction(kSignals[i], &action, &before_[i]);
     }
     ~Signals() {
         for (std::size_t i = 0; i < kSignals.size(); ++i)
-            ::signal(kSignals[i], before_[i]);
+            ::sigaction(kSignals[i], &before_[i], nullptr);
     }
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
 
   private:
-    static void pass_on(int signal) {
-        if (g_child > 0) ::kill(g_child, signal);
+    static void pass_on(int signal, siginfo_t* info, void*) {
+        const bool of_terminal = (signal == SIGINT || signal == SIGQUIT) && info->si_code == SI_KERNEL;
+        if (g_child > 0 && !of_terminal) ::kill(g_child, signal);
     }
     static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-    std::array<sighandler_t, kSignals.size()> before_{};
+    std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 [[noreturn]] void execute(const std::vector<std::string>& command, int told) {

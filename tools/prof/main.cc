@@ -43,7 +43,7 @@ constexpr const char* kHelp =
     "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
     "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]\n"
     "                          [--trace-core DEVICE:CORE[:FROM-UNTIL]] [--progress SECONDS]\n"
-    "                          -- COMMAND [ARGUMENT...]\n"
+    "                          [--allow-nothing] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE | [-o OUTPUT] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof instructions FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
@@ -74,6 +74,7 @@ constexpr const char* kHelp =
     "               where the program first uses the card (0-40)\n"
     "  --progress SECONDS  how much there is of the profile, so often while the command runs (10 at a\n"
     "               terminal, else not; 0: not)\n"
+    "  --allow-nothing  a command that never uses liborrery is no failure, and its profile is empty\n"
     "  --sqlite     a database; docs/profile-format.md has its tables\n"
     "  --csv        the same tables as files\n"
     "  --source FOLDER  where sources of kernels lie: the page has those that samples of cores name\n"
@@ -157,6 +158,7 @@ int run_top(const Words& words) {
 
 int run_record(const Words& words) {
     Recording recording;
+    bool allow_nothing = false;
     recording.file = "orrery.prof";
     if (::isatty(STDERR_FILENO) == 1) recording.progress = std::chrono::seconds(10);
     std::size_t i = 0;
@@ -176,6 +178,8 @@ int run_record(const Words& words) {
                 std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
         } else if (words[i] == "--counters") {
             recording.counters = true;
+        } else if (words[i] == "--allow-nothing") {
+            allow_nothing = true;
         } else if (words[i] == "--samples" && more) {
             const std::uint64_t us = whole(words[++i], 4'000'000);
             if (us == 0) return mistake(fmt::format("--samples {}: give 1 to 4000000 us", words[i]));
@@ -215,7 +219,10 @@ int run_record(const Words& words) {
         (void)problem(
             "nothing was recorded: no process of the command called liborrery (one that is linked "
             "with it, not statically)");
-        return recorded->status == 0 ? 1 : recorded->status;
+        if (!allow_nothing) return recorded->status == 0 ? 1 : recorded->status;
+        std::error_code error;
+        std::filesystem::resize_file(recording.file, 0, error);
+        return recorded->status == 0 && error ? 1 : recorded->status;
     }
     fmt::print(stderr, "orrery-prof: {} bytes of {} process{} in {}\n", text::grouped(recorded->bytes),
                recorded->processes, recorded->processes == 1 ? "" : "es", text::shown(recording.file));

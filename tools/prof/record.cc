@@ -208,9 +208,9 @@ Result<Recorded> record(const Recording& recording) {
     whole.recorder = fs::canonical(recording.recorder, error);
     if (error) return fail("{} cannot be found: {}", recording.recorder, error.message());
     const auto begun = std::chrono::steady_clock::now();
-    // Lines, as the program writes to the same terminal.
+    // Lines, as the program writes to the same terminal. One that has gone is no reason to lose the profile.
     const child::Ticks ticks{recording.progress,
-                             [&] { fmt::print(stderr, "{}", so_far((*parts)->path(), begun)); }};
+                             [&] { (void)std::fputs(so_far((*parts)->path(), begun).c_str(), stderr); }};
     const auto status = child::run(whole.command, [&] { set_variables(whole, (*parts)->path()); }, ticks);
     if (!status) return std::unexpected(status.error());
     Recorded recorded;

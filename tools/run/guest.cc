@@ -218,8 +218,8 @@ int main(int argc, char** argv) {
         std::vector<std::string> program(argv + first, argv + argc);
         const unsigned rank = share.first + local;
         if (profiles)
-            program.insert(program.begin() + 2,
-                           {"-o", std::string(argv[3]) + "/" + orrery::run::profile_of(rank)});
+            program.insert(program.begin() + 2, {"--allow-nothing", "-o",
+                                                 std::string(argv[3]) + "/" + orrery::run::profile_of(rank)});
         all.add(start(rank, local, share.count, *ranks, program));
     }
     return all.watch();

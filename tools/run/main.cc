@@ -1,5 +1,7 @@
 // orrery-run: the ranks of a program over one VM or several.
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -111,7 +113,8 @@ int main(int argc, char** argv) {
     }
     command.insert(command.end(), dashes + 1, given.end());
     if (profiles) {
-        const auto ended = orrery::child::run(command);
+        // Nobody else would end the machine.
+        const auto ended = orrery::child::run(command, [] { ::prctl(PR_SET_PDEATHSIG, SIGTERM); });
         if (!ended) return wrong(kExitSetup, ended.error().text);
         const int status = orrery::child::exit_status(*ended);
         const auto merged = profiles->merge(profile);

@@ -1,6 +1,7 @@
 #include "tools/run/profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdlib.h>
 
 #include <cerrno>
@@ -32,6 +33,7 @@ text::Result<std::unique_ptr<RankProfiles>> RankProfiles::create(const std::opti
 }
 
 RankProfiles::~RankProfiles() {
+    if (keep_) return;
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
 }
@@ -48,29 +50,47 @@ std::vector<std::string> RankProfiles::options() const {
     return all;
 }
 
-text::Result<void> RankProfiles::merge(const std::string& output) const {
+text::Result<void> RankProfiles::put_together(const std::vector<unsigned>& ranks,
+                                              const std::string& output) const {
     std::vector<std::string> command{program_.string(), "merge"};
-    std::string without;
-    unsigned there = 0;
-    for (unsigned rank = 0; rank < ranks_; ++rank) {
-        // What guests have put there may be anything.
-        std::error_code error;
-        const fs::file_status found = fs::symlink_status(file(rank), error);
-        if (!fs::is_regular_file(found) || fs::file_size(file(rank), error) == 0) {
-            without += fmt::format("{}{}", without.empty() ? "" : ", ", rank);
-            continue;
-        }
+    for (const unsigned rank : ranks)
         command.push_back(file(rank).string());
-        ++there;
-    }
-    if (there == 0) return fail("no rank has left a profile");
     command.insert(command.end(), {"-o", output});
     const auto merged = child::run(command);
     if (!merged) return std::unexpected(merged.error());
     if (*merged != 0) return fail("{} could not be made", output);
-    fmt::print(stderr, "orrery-run: the profile of {} rank{} is in {}{}\n", there, there == 1 ? "" : "s",
-               text::shown(output), without.empty() ? "" : "; there is none of rank " + without);
     return {};
+}
+
+text::Result<void> RankProfiles::merge(const std::string& output) {
+    std::vector<unsigned> there, without, damaged;
+    for (unsigned rank = 0; rank < ranks_; ++rank) {
+        // What guests have put there may be anything.
+        std::error_code error;
+        const fs::file_status found = fs::symlink_status(file(rank), error);
+        const bool some = fs::is_regular_file(found) && fs::file_size(file(rank), error) != 0;
+        (some ? there : without).push_back(rank);
+    }
+    if (there.empty()) return fail("no rank has left a profile");
+    auto made = put_together(there, output);
+    if (!made) {
+        keep_ = true;
+        std::erase_if(there, [&](unsigned rank) {
+            const bool good = put_together({rank}, output).has_value();
+            if (!good) damaged.push_back(rank);
+            return !good;
+        });
+        const std::string kept = fmt::format("; what the ranks have left is kept in {}", folder_.string());
+        if (there.empty() || damaged.empty()) return fail("{}{}", made.error().text, kept);
+        made = put_together(there, output);
+        if (!made) return fail("{}{}", made.error().text, kept);
+    }
+    fmt::print(stderr, "orrery-run: the profile of {} rank{} is in {}{}\n", there.size(),
+               there.size() == 1 ? "" : "s", text::shown(output),
+               without.empty() ? "" : fmt::format("; there is none of rank {}", fmt::join(without, ", ")));
+    if (damaged.empty()) return {};
+    return fail("what rank {} has left is damaged, and is kept in {}", fmt::join(damaged, ", "),
+                folder_.string());
 }
 
 }  // namespace orrery::run

@@ -11,7 +11,8 @@
 
 namespace orrery::run {
 
-// Where ranks leave their profiles: a folder that the guests see, which goes with this object.
+// Where ranks leave their profiles: a folder that the guests see, which goes with this object unless one of them
+// could not be read.
 class RankProfiles {
   public:
     // `share`: the one that is given to orrery-vm, if one is. `programs`: where orrery-prof is.
@@ -26,8 +27,9 @@ class RankProfiles {
     std::vector<std::string> options() const;
     // As guests see it.
     std::string guest_folder() const { return guest_; }
-    // Puts together what there is. Says which ranks have left none.
-    text::Result<void> merge(const std::string& output) const;
+    // Puts together what there is. Says which ranks have left none. What is damaged, as of a rank that was
+    // killed, is an error that comes after the others' have been put together, and all are kept.
+    text::Result<void> merge(const std::string& output);
 
   private:
     RankProfiles(std::filesystem::path folder, std::string guest, bool own_share,
@@ -38,12 +40,15 @@ class RankProfiles {
           program_(std::move(program)),
           ranks_(ranks) {}
     std::filesystem::path file(unsigned rank) const;
+    // Ranks whose profiles can be read.
+    text::Result<void> put_together(const std::vector<unsigned>& ranks, const std::string& output) const;
 
     const std::filesystem::path folder_;
     const std::string guest_;
     const bool own_share_;
     const std::filesystem::path program_;
     const unsigned ranks_;
+    bool keep_ = false;
 };
 
 }  // namespace orrery::run

@@ -28,10 +28,25 @@ for rank in 0 1; do
     grep -q '^  orrGroupJoin' "$folder/stat" || fail "rank $rank's in the bundle"
 done
 [ -z "$(ls "$folder/share")" ] || fail "left behind: $(ls "$folder/share")"
+# One uses no card: the others go on, and have their profile.
+# shellcheck disable=SC2016 # the guest's
+"$run" -n 2 --topology pair --memory 512M --timeout 120 --logs "$folder/logs3" --profile "$folder/one.prof" -- \
+    sh -c '[ $ORR_RANK = 1 ] || exec vector_basics --quick' >"$folder/said" 2>&1 || fail "status $?"
+grep -qx "orrery-run: the profile of 1 rank is in $folder/one.prof; there is none of rank 1" "$folder/said" || fail "no line"
+"$prof" report "$folder/one.prof" >"$folder/report"
+# One leaves what cannot be read: the other's is there, and nothing is lost.
+status=0
+# shellcheck disable=SC2016 # the guest's
+"$run" -n 2 --topology pair --memory 512M --timeout 120 --logs "$folder/logs4" --share "$folder/share" --profile "$folder/good.prof" -- \
+    sh -c 'vector_basics --quick || exit; [ $ORR_RANK = 1 ] || exit 0; cd /share/*/ && mv rank1.prof mine && echo damaged >rank1.prof' >"$folder/said" 2>&1 || status=$?
+[ $status != 0 ] || fail "a damaged profile is no failure"
+grep -q "what rank 1 has left is damaged, and is kept in $folder/share/" "$folder/said" || fail "no line"
+"$prof" report "$folder/good.prof" >"$folder/report"
+[ -s "$(echo "$folder"/share/*/rank0.prof)" ] || fail "not kept"
 # Nobody has anything to tell.
 status=0
 "$run" -n 1 --memory 512M --timeout 120 --logs "$folder/logs2" --profile "$folder/none.prof" -- true >"$folder/said" 2>&1 || status=$?
 [ $status = 1 ] || fail "status $status"
-grep -q 'nothing was recorded' "$folder/said" || fail "no word of it"
+grep -q 'nothing was recorded' "$folder/said" && grep -q 'no rank has left a profile' "$folder/said" || fail "no word of it"
 ! "$run" -n 1 --profile-with --counters -- true >"$folder/said" 2>&1 || fail "without --profile"
 grep -q -- '--profile-with wants --profile FILE' "$folder/said" || fail "usage"
