@@ -201,7 +201,7 @@ void Card::run() {
     Clock::time_point give_up{}, looked = Clock::now();
     FlushTimer flush_timer(recorder_ != nullptr, recorder_ != nullptr && recorder_->is_flight());
     while (!stop_.load(std::memory_order_relaxed)) {
-        if (flush_timer.due()) flush_recording();
+        if (flush_timer.due() || core_->recording_full()) flush_recording();
         if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) serve_debuggers();
         if (fault_control_ && ++control_rounds % kRoundsPerGdb == 0) fault_control_->service();
         const bool skip_idle = idle_timer.may_skip(*core_, events_.now(), congested());

@@ -195,7 +195,7 @@ bool ControlCore::runnable() {
 
 void ControlCore::run_chunk() {
     catch_up();
-    if (recorder_ != nullptr && recorder_->full(hart_->steps())) flush_recording();
+    if (recording_full()) flush_recording();
     if (hart_->steps() != resumed_steps_ && at_breakpoint()) return stand(DebugStop::Kind::kBreakpoint);
     const ModelTime start = events_.now();
     const std::uint64_t start_steps = hart_->steps();

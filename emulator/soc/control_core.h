@@ -104,6 +104,7 @@ class ControlCore final : public Bus {
     // Writes what has been recorded so far; not from inside an instruction.
     void flush_recording();
     bool recording_dirty() const { return recorder_ != nullptr && recorder_->dirty(hart_->steps()); }
+    bool recording_full() const { return recorder_ != nullptr && recorder_->full(hart_->steps()); }
     void finish_recording();
 
     // --- a debugger; not from inside an instruction. While the core stands still, its time does too ---

@@ -211,7 +211,8 @@ void Recorder::resume(const HartState& state, std::span<const std::uint8_t> sram
     ++offset_;
 }
 
-// Nothing that the core does fills the room between two looks at full(); said all the same, not assumed.
+// Nothing that the core does, or that arrives, fills the room between two looks at full(); said all the same,
+// not assumed.
 void Recorder::overrun() {
     writer_->fail("more was observed in one run of the core than a block holds", ENOBUFS, block_time_);
     used_ = 0;
@@ -388,7 +389,10 @@ void Recorder::note(unsigned kind, std::uint64_t steps, std::uint64_t time,
         skipped_ps_ += *fields.begin();
         jump_time_ = time;
     }
-    if (!begin_note(kind, steps, time, fields.size() * 10)) return;
+    if (!begin_note(kind, steps, time, fields.size() * 10)) {
+        if (on()) overrun();
+        return;
+    }
     for (const std::uint64_t field : fields)
         put_varint(field);
 }

@@ -131,7 +131,8 @@ class Recorder {
     void set_memory(std::uint64_t address, std::span<const std::uint8_t> bytes, std::uint64_t steps,
                     std::uint64_t time);
 
-    // Whether a flush() is due for the sake of the block's size; asked before each run of the hart.
+    // Whether a flush() is due for the sake of the block's size; asked before each run of the hart, and each
+    // time that a card has looked at all that arrives, as notes of that pile up while the hart sleeps.
     bool full(std::uint64_t steps) const {
         return used_ >= kFlushBytes || port_.used() >= kFlushBytes || steps - block_steps_ >= kFlushSteps;
     }

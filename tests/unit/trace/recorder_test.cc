@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "emulator/trace/recorder.h"
 #include "tests/unit/trace/recordings.h"
 
 namespace orrery::emu {
@@ -41,6 +42,34 @@ TEST(Recorder, AnOldFileIsReplaced) {
     record_scripts(file.path());
     EXPECT_LT(std::filesystem::file_size(file.path()), 1u << 20);
     EXPECT_TRUE(TraceReader::open(file.path()));
+}
+
+// What arrives while the core sleeps is handed over in time, or the recording says that something is missing.
+TEST(Recorder, NothingIsLeftOutInSilence) {
+    constexpr unsigned kMany = 400'000;
+    for (const bool hands_over : {false, true}) {
+        const TemporaryFile file;
+        RecordingInfo info;
+        info.cycle_ps = 1'000;
+        auto recorder = Recorder::create(file.path(), info);
+        ASSERT_TRUE(recorder) << recorder.error();
+        Recorder& it = **recorder;
+        const std::vector<std::uint8_t> rom(ORR_ROM_SIZE), sram(ORR_SRAM_SIZE);
+        it.start({.time = 0, .reset_pc = ORR_ROM_BASE, .rom = rom, .sram = sram, .state = {}});
+        std::uint64_t time = 0;
+        for (unsigned i = 0; i < kMany; ++i) {
+            it.note(ORR_OTRACE_NOTE_DOORBELL, 0, ++time, {~std::uint64_t{0}, 1, 2, 3});
+            if (!hands_over || !it.full(0)) continue;
+            it.flush({}, sram, time, 0);
+            it.writer().drain();
+        }
+        it.finish({}, sram, time);
+        if (hands_over) {
+            EXPECT_EQ(it.error(), "");
+        } else {
+            EXPECT_THAT(it.error(), HasSubstr("more was observed"));
+        }
+    }
 }
 
 // The size of files is limited, as a full disk would: recording ends, the card works on, and what was
