@@ -355,6 +355,39 @@ TEST_F(Wired, BehindASwitchEachCardHasItsEnd) {
     EXPECT_EQ(at(down[0], "end_ps") - at(up[0], "end_ps"), kThroughSwitch + kLatency);
 }
 
+// A port that changes in the midst of a burst ends it at that end alone.
+TEST(LinkTracks, BurstsThatOneEndHasInPartsAreTaken) {
+    const auto burst = [](bool sent, std::uint64_t first, std::uint64_t messages) {
+        return LinkBurst{.sent = sent,
+                         .operation = 1,
+                         .first = first,
+                         .messages = messages,
+                         .bytes = messages * 100,
+                         .head = 10'000 + first * 10,
+                         .end = 10'000 + (first + messages) * 10,
+                         .peer = sent ? 2u : 1u};
+    };
+    const std::vector<LinkBurst> whole = {burst(true, 0, 100), burst(true, 100, 50)};
+    const std::vector<LinkBurst> parts = {burst(false, 0, 40), burst(false, 40, 60), burst(false, 100, 30)};
+    const std::vector<LinkedCard> cards = {{1, &whole, "card 0"}, {2, &parts, "card 1"}};
+    const auto tracks = find_links(cards, 2000);
+    ASSERT_EQ(tracks.size(), 1u);
+    ASSERT_EQ(tracks[0].crossings.size(), 2u);
+    EXPECT_TRUE(tracks[0].crossings[0].taken);
+    EXPECT_FALSE(tracks[0].crossings[1].taken) << "20 of it have not come";
+    // The other way about; and one of which the sender's recording has nothing, after the link came up anew.
+    std::vector<LinkBurst> sent = {burst(true, 0, 40), burst(true, 40, 60)};
+    std::vector<LinkBurst> taken = {burst(false, 0, 100), burst(false, 0, 10)};
+    taken[1].head += 1'000'000;
+    taken[1].end += 1'000'000;
+    const auto other = find_links({{1, &sent, "card 0"}, {2, &taken, "card 1"}}, 2000);
+    ASSERT_EQ(other[0].crossings.size(), 3u);
+    for (const Crossing& one : other[0].crossings)
+        EXPECT_TRUE(one.taken);
+    EXPECT_FALSE(other[0].crossings[2].sent);
+    EXPECT_EQ(other[0].crossings[2].bytes, 1000u);
+}
+
 // --- what is too much ---
 
 TEST(LinkTracks, AreThinnedOutWhereTheLeastTimeIs) {

@@ -62,15 +62,13 @@ Result<Time> parse_system(const Debugger& debugger, const std::string& text) {
     return fail("'{}' is no moment: write a time with its unit, as in 12.5us, or now", text);
 }
 
-constexpr std::size_t kMostCrossings = 20'000;
-
 std::vector<LinkTrack> links_of(const Cards& cards) {
     std::vector<LinkedCard> ends;
     for (std::size_t n = 0; n < cards.all.size(); ++n) {
         const Session& session = cards.all[n]->session();
         ends.push_back({session.about().uid, &session.bursts(), card_name(n)});
     }
-    return find_links(ends, kMostCrossings);
+    return find_links(ends, SIZE_MAX);
 }
 
 // At the end that sent it, or if that has no recording at the other one.
@@ -206,20 +204,32 @@ Result<Reply> cmd_together(Debugger& debugger, const Args& args) {
     const auto cards = several(debugger);
     if (!cards) return std::unexpected(cards.error());
     Time from = 0, to = kNever;
-    if (args.words.size() > 2) return fail("'together [FROM [TO]]', each a time with its unit, as in 12.5us");
-    if (!args.words.empty()) {
-        const auto time = parse_system(debugger, args.words[0]);
+    std::vector<std::string> words = args.words;
+    std::size_t shown = 0;
+    if (!words.empty() && words.back().starts_with('+')) {
+        const auto rows = parse_number(words.back().substr(1));
+        if (!rows) return fail("'{}': +N goes on behind N rows", words.back());
+        shown = *rows;
+        words.pop_back();
+    }
+    const bool decisions = !words.empty() && words.back() == "decisions";
+    if (decisions) words.pop_back();
+    if (words.size() > 2)
+        return fail("'together [FROM [TO]] [decisions] [+N]', each a time with its unit, as in 12.5us");
+    if (!words.empty()) {
+        const auto time = parse_system(debugger, words[0]);
         if (!time) return std::unexpected(time.error());
         from = *time;
     }
-    if (args.words.size() == 2) {
-        const auto time = parse_system(debugger, args.words[1]);
+    if (words.size() == 2) {
+        const auto time = parse_system(debugger, words[1]);
         if (!time) return std::unexpected(time.error());
         to = *time;
     }
-    const std::vector<LinkTrack> links = links_of(**cards);
+    const std::vector<LinkTrack> links = decisions ? std::vector<LinkTrack>{} : links_of(**cards);
     const std::vector<Row> rows = rows_between(**cards, links, from, to);
     if (rows.empty()) return fail("no card decides or hears of another one in that time");
+    if (shown >= rows.size()) return fail("there are {} rows in that time", rows.size());
     Reply reply;
     Table table({{"system time", Align::kRight},
                  {"card"},
@@ -228,10 +238,11 @@ Result<Reply> cmd_together(Debugger& debugger, const Args& args) {
                  {"what"},
                  {""}});
     Json list = Json::array();
+    const auto is_shown = [&](std::size_t n) { return n >= shown && n - shown < kMostRows; };
     for (std::size_t n = 0; n < rows.size(); ++n) {
         if (const Crossing* crossing = rows[n].crossing) {
             const LinkTrack& link = *rows[n].link;
-            if (n < kMostRows)
+            if (is_shown(n))
                 table.row({moment(rows[n].system), card_name(rows[n].card),
                            moment(own_time((*cards)->all[rows[n].card]->session(), rows[n].system)), "-",
                            "link",
@@ -245,7 +256,7 @@ Result<Reply> cmd_together(Debugger& debugger, const Args& args) {
         }
         const History& history = (*cards)->all[rows[n].card]->history();
         const Record& record = history.records()[rows[n].record];
-        if (n < kMostRows) {
+        if (is_shown(n)) {
             table.row({moment(rows[n].system), card_name(rows[n].card), moment(record.time),
                        fmt::format("{}", rows[n].record), record_name(record.type),
                        describe(record, history)});
@@ -257,9 +268,13 @@ Result<Reply> cmd_together(Debugger& debugger, const Args& args) {
         list.push_back(std::move(json));
     }
     reply.text = table.text();
-    if (rows.size() > kMostRows)
-        reply.text += fmt::format("... and {} more: 'together {}us' goes on\n", rows.size() - kMostRows,
-                                  rows[kMostRows].system / 1'000'000);
+    if (rows.size() - shown > kMostRows) {
+        std::string same;
+        for (const std::string& word : words)
+            same += " " + word;
+        reply.text += fmt::format("... and {} more: 'together{}{} +{}' goes on\n", rows.size() - shown - kMostRows,
+                                  same, decisions ? " decisions" : "", shown + kMostRows);
+    }
     reply.text += kAligned;
     reply.data["events"] = std::move(list);
     return reply;

@@ -204,8 +204,10 @@ std::vector<Command> make_commands() {
          "  card 1     from here on card 1\n"
          "'orrery-step card0.otrace card1.otrace' opens several.\n",
          cmd_card},
-        {"together", "[FROM [TO]]", "decisions of all cards, and what crosses their links, on one time line",
+        {"together", "[FROM [TO]] [decisions] [+N]",
+         "decisions of all cards, and what crosses their links, on one time line",
          "By system time: a card's own clock, and what it skipped to follow its peers.\n"
+         "'decisions' leaves out what is on links, and +N the first N rows.\n"
          "  together 1200us 1300us\n",
          cmd_together},
         {"sync", "", "the other cards to this card's moment", "", cmd_sync},

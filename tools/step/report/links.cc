@@ -105,6 +105,45 @@ void thin_out(std::vector<Crossing>& crossings, std::size_t most) {
     crossings = std::move(fewer);
 }
 
+// Of each channel of a link and direction, by the first message's number. A link that comes up again counts
+// anew, so there may be several.
+struct SentBurst {
+    const LinkBurst* burst = nullptr;
+    std::size_t crossing = 0;
+    std::uint64_t taken = 0;  // messages
+};
+struct SentOn {
+    std::multimap<std::uint64_t, SentBurst> bursts;
+    std::uint64_t longest = 0;  // messages
+};
+using Sent = std::map<std::pair<Ends, unsigned>, SentOn>;
+
+// What one end sent and the other one took is the same where channel, number and time are. A port that changes
+// in the midst of a burst ends it at that end alone, so it may be two here and one there. Marks what has come
+// of those that were sent; gives what nobody's recording has as sent.
+std::optional<LinkBurst> not_sent(SentOn& sent, const LinkBurst& burst, std::vector<Crossing>& crossings) {
+    std::uint64_t known = 0;
+    const std::uint64_t end = burst.first + burst.messages;
+    const auto first = sent.bursts.lower_bound(burst.first - std::min(burst.first, sent.longest));
+    for (auto each = first; each != sent.bursts.end() && each->first < end; ++each) {
+        SentBurst& one = each->second;
+        const std::uint64_t until = each->first + one.burst->messages;
+        if (until <= burst.first || burst.head > one.burst->end || burst.end < one.burst->head) continue;
+        const std::uint64_t both = std::min(end, until) - std::max(burst.first, each->first);
+        known += both;
+        one.taken += both;
+        crossings[one.crossing].taken = one.taken >= one.burst->messages;
+    }
+    if (known >= burst.messages) return std::nullopt;
+    LinkBurst rest = burst;
+    // Messages of a burst are of one kind, so about of one size.
+    rest.bytes = static_cast<std::uint64_t>(static_cast<double>(burst.bytes) *
+                                            static_cast<double>(burst.messages - known) /
+                                            static_cast<double>(burst.messages));
+    rest.messages = burst.messages - known;
+    return rest;
+}
+
 }  // namespace
 
 std::vector<LinkTrack> find_links(const std::vector<LinkedCard>& cards, std::size_t most) {
@@ -112,8 +151,7 @@ std::vector<LinkTrack> find_links(const std::vector<LinkedCard>& cards, std::siz
     for (std::size_t card = 0; card < cards.size(); ++card)
         by_uid.emplace(cards[card].uid, card);
     std::map<Ends, LinkTrack> tracks;
-    // What one end sent and what the other one took is the same where channel, number and time are.
-    std::map<std::tuple<Ends, unsigned, std::uint64_t, Time>, std::size_t> sent;
+    Sent sent;
     for (const bool senders : {true, false}) {
         for (std::size_t card = 0; card < cards.size(); ++card) {
             for (const LinkBurst& burst : *cards[card].bursts) {
@@ -123,18 +161,18 @@ std::vector<LinkTrack> find_links(const std::vector<LinkedCard>& cards, std::siz
                 Ends ends{place(own, 0), place(peer, burst.peer)};
                 if (!senders) std::swap(ends.from, ends.to);
                 LinkTrack& track = tracks[ends];
-                const auto key = std::tuple(ends, burst.channel, burst.first, burst.head);
                 if (track.crossings.empty()) {
                     track.from = senders ? std::move(own) : std::move(peer);
                     track.to = senders ? std::move(peer) : std::move(own);
                 }
                 if (senders) {
-                    sent.emplace(key, track.crossings.size());
-                } else if (const auto same = sent.find(key); same != sent.end()) {
-                    track.crossings[same->second].taken = true;
-                    continue;
+                    SentOn& on = sent[{ends, burst.channel}];
+                    on.bursts.emplace(burst.first, SentBurst{&burst, track.crossings.size()});
+                    on.longest = std::max(on.longest, burst.messages);
+                    track.crossings.push_back(crossing_of(burst));
+                } else if (auto rest = not_sent(sent[{ends, burst.channel}], burst, track.crossings)) {
+                    track.crossings.push_back(crossing_of(*rest));
                 }
-                track.crossings.push_back(crossing_of(burst));
             }
         }
     }
