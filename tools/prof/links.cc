@@ -100,6 +100,26 @@ std::vector<LinkSums> LinkTraffic::of(const Activity& activity, const DeviceMode
     return all;
 }
 
+std::vector<LinkTraffic::Beyond> LinkTraffic::beyond(const Activity& activity,
+                                                     const DeviceModel& device) const {
+    const auto card = card_of(activity, device.number);
+    if (!card) return {};
+    std::set<std::uint64_t> peers;
+    for (const auto& [key, one] : copies_) {
+        if (key.card == *card && key.peer != 0) peers.insert(key.peer);
+        if (key.card.machine == card->machine && key.peer == card->uid) peers.insert(key.card.uid);
+    }
+    for (const LinkRecord* link : device.links)
+        peers.erase(link->peer_uid);
+    std::vector<Beyond> all;
+    for (const std::uint64_t uid : peers) {
+        const Card peer{card->machine, uid};
+        all.push_back({uid, way(*card, peer, Direction::kToPeer, Direction::kFromPeer),
+                       way(*card, peer, Direction::kFromPeer, Direction::kToPeer)});
+    }
+    return all;
+}
+
 std::pair<LinkSums::Way, LinkSums::Way> LinkTraffic::elsewhere(const Activity& activity,
                                                                const DeviceModel& device) const {
     const auto card = card_of(activity, device.number);

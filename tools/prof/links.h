@@ -41,6 +41,13 @@ class LinkTraffic {
 
     // By peer, in the order of their first ports.
     std::vector<LinkSums> of(const Activity& activity, const DeviceModel& device) const;
+    // Copies between the card and those of its machine to which no link of its own leads: switches and other
+    // cards pass them on, and which of its ports they took is not told.
+    struct Beyond {
+        std::uint64_t uid = 0;
+        LinkSums::Way sent, received;
+    };
+    std::vector<Beyond> beyond(const Activity& activity, const DeviceModel& device) const;
     // What the card copied to and from other machines' cards, or to several at once.
     std::pair<LinkSums::Way, LinkSums::Way> elsewhere(const Activity& activity,
                                                       const DeviceModel& device) const;

@@ -47,6 +47,13 @@ std::string card_title(const DeviceModel& device, const Activity& activity) {
                        plain(activity.text(device.card->pci)));
 }
 
+// By the number that the process gave it, if it knows one.
+std::string card_name(const Activity& activity, std::uint64_t uid) {
+    for (const DeviceModel& device : activity.devices)
+        if (device.card != nullptr && device.card->uid == uid) return fmt::format("device {}", device.number);
+    return fmt::format("card {:#x}", uid);
+}
+
 std::string why_idle(const DeviceSums& sums) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < kIdleKinds; ++i) {
@@ -314,7 +321,7 @@ class DeviceText {
             std::vector<std::string> cells = {
                 fmt::format("port{} {}", one.ports.size() == 1 ? "" : "s", ports),
                 link.peer_device >= 0 ? fmt::format("device {}", link.peer_device)
-                                      : fmt::format("card {:#x}", link.peer_uid),
+                                      : fmt::format("node {:#x}", link.peer_uid),
                 number(one.gb_per_s), text::duration(std::uint64_t{link.latency_ns} * 1000)};
             for (const LinkSums::Way* way : {&one.sent, &one.received}) {
                 if (!copied) break;
@@ -326,7 +333,20 @@ class DeviceText {
             cells.emplace_back(degraded ? "degraded" : "");
             table.row(std::move(cells));
         }
-        return block(table, 0) + elsewhere() + (all.empty() ? "" : link_counters(all));
+        return block(table, 0) + beyond() + elsewhere() + (all.empty() ? "" : link_counters(all));
+    }
+    std::string beyond() const {
+        std::string text;
+        for (const LinkTraffic::Beyond& one : traffic_.beyond(activity_, device_)) {
+            for (const auto& [way, name] : {std::pair(one.sent, "to"), std::pair(one.received, "from")}) {
+                if (way.bytes == 0) continue;
+                text += fmt::format(
+                    "    {} copied {} {} ({} GB/s), which switches or other cards pass on; over which of its "
+                    "ports is not told\n",
+                    bytes_text(way.bytes), name, card_name(activity_, one.uid), number(way.gb_per_s()));
+            }
+        }
+        return text;
     }
     std::string elsewhere() const {
         const auto [sent, received] = traffic_.elsewhere(activity_, device_);
@@ -637,6 +657,11 @@ Json json_of(const DeviceSums& sums, const Activity& activity, const LinkTraffic
         carried.push_back(std::move(row));
     }
     const auto [sent_elsewhere, received_elsewhere] = traffic.elsewhere(activity, device);
+    Json beyond = Json::array();
+    for (const LinkTraffic::Beyond& one : traffic.beyond(activity, device))
+        beyond.push_back(
+            {{"peer_uid", one.uid}, {"sent", json_of(one.sent)}, {"received", json_of(one.received)}});
+    json["beyond_copies"] = std::move(beyond);
     json["elsewhere_copies"] = {{"sent", json_of(sent_elsewhere)}, {"received", json_of(received_elsewhere)}};
     if (const auto counts = link_counts(activity, device)) {
         json["link_counters"] = {{"ps", counts->ps},

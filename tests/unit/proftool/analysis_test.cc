@@ -195,7 +195,7 @@ TEST_F(Analysis, IsShownAndToldToPrograms) {
     EXPECT_THAT(text,
                 HasSubstr("host to device      1  234.4 KiB  15.000 us  15.000 us    16       32  50.0 %"));
     EXPECT_THAT(text, HasSubstr("at 10.000 us  5.000 us  launch  copy            orrLaunchKernel"));
-    EXPECT_THAT(text, HasSubstr("port 2  card 0x4e    25  500.000 ns  degraded"));
+    EXPECT_THAT(text, HasSubstr("port 2  node 0x4e    25  500.000 ns  degraded"));
     EXPECT_THAT(text, HasSubstr("record --counters"));
     const auto json = nlohmann::json::parse(report_json(*model_, 10));
     const auto& device = json.at("processes").at(0).at("devices").at(0);

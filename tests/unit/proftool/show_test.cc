@@ -133,6 +133,43 @@ TEST(Report, HasTheHottestLines) {
     EXPECT_EQ(lines[0]["by"]["latency"], 6);
 }
 
+// A chain of three: what goes from one end to the other one takes no link of the middle card's as seen from here.
+TEST(Report, HasWhatWentBeyondACardsLinks) {
+    MadePart part;
+    part.orrery_1(0);
+    const auto copy = part.text("copy"), stream = part.text("a");
+    const auto link = [&](std::uint32_t device, std::uint32_t port, std::int32_t peer, std::uint64_t uid) {
+        part.add(LinkRecord{{static_cast<std::uint16_t>(Type::kLink), sizeof(LinkRecord), 0},
+                            device,
+                            port,
+                            uid,
+                            peer,
+                            0,
+                            3,
+                            8,
+                            400,
+                            500});
+    };
+    link(0, 0, 1, 78);
+    link(1, 0, 0, 77);
+    link(1, 1, 2, 79);
+    WorkRecord record = part.work_of(Operation::kCopy, copy, stream, 1'000'000, 3'000'000, 1'000'000);
+    record.bytes = 90'000;
+    record.source = 0;
+    record.destination = 2;
+    part.add(record);
+    const Model model = made_model(part.bytes());
+    EXPECT_THAT(report_text(model, 10),
+                HasSubstr("    87.9 KiB copied to card 0x4f (45 GB/s), which switches or other cards pass on;"));
+    const json device = json::parse(report_json(model, 10))["processes"][0]["devices"][0];
+    ASSERT_EQ(device["beyond_copies"].size(), 1u);
+    EXPECT_EQ(device["beyond_copies"][0]["peer_uid"], 79);
+    EXPECT_EQ(device["beyond_copies"][0]["sent"]["bytes"], 90'000);
+    EXPECT_EQ(device["beyond_copies"][0]["received"]["bytes"], 0);
+    EXPECT_EQ(device["link_copies"][0]["sent"]["bytes"], 0);
+    EXPECT_EQ(device["elsewhere_copies"]["sent"]["bytes"], 0);
+}
+
 // Copies of both cards over the link between them: bytes, the rate while one ran, its share of the link's;
 // and by the counters what all ports carried.
 TEST(Report, HasWhatLinksCarried) {
@@ -181,7 +218,7 @@ TEST(Report, HasWhatLinksCarried) {
     EXPECT_THAT(
         apart, testing::ContainsRegex("ports 0, 1 +device 1 +100 +500.000 ns +156.2 KiB +32 +32.0 % +9.8 KiB "
                                       "+10 +10.0 % +degraded\n"));
-    EXPECT_THAT(apart, testing::ContainsRegex("port 3 +card 0x63 +50 +500.000 ns\n"));
+    EXPECT_THAT(apart, testing::ContainsRegex("port 3 +node 0x63 +50 +500.000 ns\n"));
     EXPECT_THAT(apart,
                 testing::ContainsRegex("port 2 +device 0 +50 +500.000 ns +9.8 KiB +10 +20.0 % +156.2 KiB +32 "
                                        "+64.0 %\n"));
