@@ -337,6 +337,10 @@ void Core::place(TaskId id) {
 }
 
 void Core::plan() {
+    if (replan_wanted_) {
+        ++stats_.replans;
+        unplan();
+    }
     if (unplanned_.empty()) return;
     std::erase_if(unplanned_, [&](TaskId id) { return tasks_[id].state != TaskState::kWaiting; });
     rank(unplanned_);
@@ -484,7 +488,11 @@ void Core::complete(TaskId id, Ps start, Ps finish) {
     task.state = TaskState::kDone;
     consider_replanning(task, finish);
     task.start = start;
-    task.finish = finish;
+    ends_at(task, finish);
+    for (unsigned left = task.workers; left != 0; left &= left - 1) {
+        Ps& until = done_until_[task.node][static_cast<unsigned>(std::countr_zero(left))];
+        until = std::max(until, finish);
+    }
     now_ = std::max(now_, finish);
 }
 

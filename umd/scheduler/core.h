@@ -81,10 +81,11 @@ class Core {
     // It went wrong, or cannot begin: all that needs its results is cancelled, and caused_by() it, also what
     // was issued already: complete() of such a task does nothing.
     void fail(TaskId task);
-    // Another expectation, for a task that is not issued. In effect when it is planned (again).
+    // Another expectation, for a task that has not ended. In effect when what is not issued is planned
+    // (again).
     void set_cost(TaskId task, Ps cost) { tasks_[task].cost = std::clamp<Ps>(cost, 1, kLongest); }
     // Plans anew, at the next pump(), all that is not issued.
-    void replan();
+    void replan() { replan_wanted_ = true; }
     // False if it is too late: issued, or ended.
     bool cancel(TaskId task);
     // All that are not issued.
@@ -193,6 +194,9 @@ class Core {
     void landed(const Task& task);
     bool has_room(const Task& task) const;
     void unplan();
+    void ends_at(Task& task, Ps finish);
+    void expect_issued();
+    Ps inputs_issued(const Task& task) const;
     void rebuild_places();
     void consider_replanning(const Task& task, Ps finish);
 
@@ -206,13 +210,16 @@ class Core {
     Horizon planned_, issued_;
     std::array<Workers, kMaxNodes> node_time_;
     std::array<std::array<Timeline, kMaxNodes>, kMaxNodes> channel_time_;
-    std::array<std::array<Ps, kMaxWorkers>, kMaxNodes> issued_until_{};
+    // When each worker has ended what is issued, as it is expected, and the last task that is done.
+    std::array<std::array<Ps, kMaxWorkers>, kMaxNodes> issued_until_{}, done_until_{};
     std::array<Ps, kMaxNodes> load_{};  // all that was planned there
     std::array<unsigned, kMaxNodes> in_flight_{}, workers_in_flight_{};
     std::vector<TaskId> unplanned_;
     std::vector<Urgency> order_;  // scratch: in which they are placed
     std::vector<Planned> queue_;  // by start, from queue_head_ on
     std::vector<Issued> issue_log_;
+    std::size_t issue_head_ = 0;  // all before it have ended
+    bool replan_wanted_ = false;
     unsigned lost_ = 0;  // bits of cards
     std::size_t queue_head_ = 0;
     std::vector<CommandId> after_;  // scratch

@@ -8,6 +8,71 @@
 
 namespace orrery::umd {
 
+// The task ends at another time than was thought: so does the arrival of all copies of what it writes.
+void Core::ends_at(Task& task, Ps finish) {
+    const Ps later = finish - task.finish;
+    if (later == 0) return;
+    task.finish = finish;
+    for (std::uint32_t a = 0; a < task.access_count; ++a) {
+        const DataAccess& access = accesses_[task.accesses + a];
+        if (access.mode == Access::kRead) continue;
+        if (access.mode == Access::kReduce) {
+            Parts& parts = issued_.parts[data_[access.data].parts];
+            if (parts.via[task.node] == task.command) parts.at[task.node] = finish;
+            continue;
+        }
+        Place& place = issued_.places[access.data];
+        if (place.owner != task.node || place.via[task.node] != task.command) continue;  // written over
+        for (unsigned left = place.valid; left != 0; left &= left - 1)
+            place.at[static_cast<unsigned>(std::countr_zero(left))] += later;
+    }
+}
+
+// When what is issued will end, by what is done until now and by costs as they are known now. What was
+// expected before does not matter: lateness that shows in one task after the other is one lateness.
+void Core::expect_issued() {
+    issued_until_ = done_until_;
+    const auto live = [&](const Issued& issued) {
+        const Task& task = tasks_[issued.task];
+        return task.state == TaskState::kIssued && task.command == issued.command;
+    };
+    while (issue_head_ < issue_log_.size() && !live(issue_log_[issue_head_]))
+        ++issue_head_;
+    for (std::size_t i = issue_head_; i < issue_log_.size(); ++i) {
+        if (!live(issue_log_[i])) continue;
+        Task& task = tasks_[issue_log_[i].task];
+        auto& until = issued_until_[task.node];
+        Ps start = 0;
+        for (unsigned left = task.workers; left != 0; left &= left - 1)
+            start = std::max(start, until[static_cast<unsigned>(std::countr_zero(left))]);
+        start = std::max(start, inputs_issued(task));
+        task.start = start;
+        // It has not ended yet, as far as is known.
+        ends_at(task, std::max(start + machine_.duration(task.node, task.cost), now_));
+        for (unsigned left = task.workers; left != 0; left &= left - 1)
+            until[static_cast<unsigned>(std::countr_zero(left))] = task.finish;
+    }
+}
+
+// From when on it has all that it waits for; of what comes from another card, its largest input stands for
+// all.
+Ps Core::inputs_issued(const Task& task) const {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t a = 0; a < task.access_count; ++a) {
+        const DataAccess& access = accesses_[task.accesses + a];
+        if (reads(access.mode)) bytes = std::max(bytes, data_[access.data].bytes);
+    }
+    Ps ready = 0;
+    for (std::uint32_t p = 0; p < task.pred_count; ++p) {
+        const TaskId id = preds_[task.preds + p];
+        const Task& before = tasks_[id & ~kOrderOnly];
+        const Channel& channel = machine_.channel[before.node][task.node];
+        const bool comes = (id & kOrderOnly) == 0 && before.node != task.node && channel.exists;
+        ready = std::max(ready, before.finish + (comes ? channel.duration(bytes) : 0));
+    }
+    return ready;
+}
+
 // What is planned and not issued goes back to the unplanned.
 void Core::unplan() {
     for (std::size_t i = queue_head_; i < queue_.size(); ++i) {
@@ -19,29 +84,23 @@ void Core::unplan() {
     queue_.clear();
     queue_head_ = 0;
     std::ranges::sort(unplanned_);
+    expect_issued();
     planned_ = issued_;
     for (unsigned node = 0; node < machine_.nodes(); ++node) {
         for (unsigned worker = 0; worker < node_time_[node].count(); ++worker)
             node_time_[node].restart(worker, issued_until_[node][worker]);
         channel_time_[node].fill(Timeline(now_));
     }
+    replan_wanted_ = false;
 }
 
 void Core::consider_replanning(const Task& task, Ps finish) {
     const std::size_t left = queue_.size() - queue_head_;
-    if (!options_.replan || left < 16 || completions_since_plan_ < left / 4) return;
+    if (!options_.replan || replan_wanted_ || left < 16 || completions_since_plan_ < left / 4) return;
     const Ps drift = finish - task.finish;
     const Ps remaining = std::max<Ps>(node_time_[task.node].end() - task.finish, 1);
     if (std::abs(drift) * 20 < remaining) return;
-    for (auto& workers : issued_until_)
-        for (Ps& until : workers)
-            until += drift;
     replan();
-}
-
-void Core::replan() {
-    ++stats_.replans;
-    unplan();
 }
 
 // From what is done: of tasks that were lost nothing remains.
@@ -85,8 +144,6 @@ void Core::reissue(unsigned lost) {
     in_flight_.fill(0);
     workers_in_flight_.fill(0);
     rebuild_places();
-    for (auto& workers : issued_until_)
-        workers.fill(now_);
     unplan();
 }
 

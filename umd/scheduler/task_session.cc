@@ -242,7 +242,7 @@ void TaskSession::completed(TaskId task, Ps start, Ps finish) {
     const Ps cost = expected_cost(key);
     for (TaskId other = 0; other < core_->tasks(); ++other) {
         if (!extra_[other].calibrated || extra_[other].key != key) continue;
-        if (core_->state(other) > TaskState::kPlanned) continue;
+        if (core_->state(other) > TaskState::kIssued) continue;
         core_->set_cost(other, cost);
         changed = changed || core_->state(other) == TaskState::kPlanned;
     }
