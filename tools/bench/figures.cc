@@ -34,6 +34,16 @@ Figure of_shares(std::string_view name, std::string_view suite, unsigned senders
     return {name, suite, {}, "", "%", "the same for each", {kOfYardstickAtLeast, (even - 2) / even}};
 }
 
+// A task graph on 2, 4 and 8 cards that keep step.
+Figure of_graph(std::string_view name) {
+    return {name, "graphs", {2, 4, 8}, "cards", "ms", "bound", {kOfYardstickAtMost, 1.15}};
+}
+
+// Samples on cards that keep step.
+Figure of_step(std::string_view name) {
+    return {name, "lockstep", {2, 4, 8}, "cards", "s", "running free"};
+}
+
 const std::array kSuites = {
     Suite{"card", "a card beside NVMe, in a VM",
           "$BIN/orrery-vm --nvme --timeout 600 --file $BIN/../lib/bench-idle-tool.so"
@@ -68,6 +78,10 @@ const std::array kSuites = {
         "p2p_star", "eight cards, of which one passes on for the others, in model time",
         "$BIN/orrery-vm --timeout 300 --topology tools/bench/star.toml --sku orrery-0 --vram 512M --memory 2G"
         " --sync lockstep -- orrery-bench-p2p --measure-pattern '7 to 1'"},
+    Suite{"graphs", "task graphs on several cards, in model time",
+          "$BIN/bench_graphs $SIZES orrery-0 $BIN/orrery-vm"},
+    Suite{"lockstep", "samples on cards that keep step, beside those that run free",
+          "$BIN/bench_lockstep $SIZES $BIN/orrery-vm"},
     Suite{"message", "a message over a link, beside a bare ring, between threads", "$BIN/bench_link"},
     Suite{"p2p_host", "copies over a link, beside memcpy",
           "$BIN/orrery-vm --timeout 300 --cards 2 -- orrery-bench-p2p --measure-host $SIZES"},
@@ -201,6 +215,21 @@ const std::array kFigures = {
     of_links("all to all, real time, model time", "p2p_mesh", 0.9),
     of_links("7 to 1, model time", "p2p_star", 0.95),
     of_shares("7 to 1, least share", "p2p_star", 7),
+    of_graph("graph on a chain, costs unknown"),
+    of_graph("graph on a chain, costs known"),
+    of_graph("graph on a ring, costs unknown"),
+    of_graph("graph on a ring, costs known"),
+    of_graph("graph on a mesh, costs unknown"),
+    of_graph("graph on a mesh, costs known"),
+    // Off by default, as it costs more than 15 %.
+    of_step("histogram, in step"),
+    of_step("histogram, in step, real time"),
+    of_step("cholesky, in step"),
+    of_step("cholesky, in step, real time"),
+    of_step("halo, in step"),
+    of_step("halo, in step, real time"),
+    of_step("pipeline, in step"),
+    of_step("pipeline, in step, real time"),
     Figure{
         "link message, one way", "message", {}, "", "ns", "the same in a bare ring", {kOfYardstickAtMost, 2}},
     Figure{"copy to a neighbour, host time",

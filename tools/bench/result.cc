@@ -66,10 +66,17 @@ Result summary(const Figure& figure, std::optional<std::uint64_t> size, const Js
             fmt::format("'{}': its yardstick was not measured as the table has it", figure.name));
     if (yardstick.empty()) return result;
     result.yardstick = summarise(yardstick).median;
-    if (figure.goal.kind == Goal::Kind::kFasterAtLeast)
-        result.ratio = *result.yardstick / result.value;
-    else
-        result.ratio = result.value / *result.yardstick;
+    const auto ratio = [&](double value, double beside) {
+        return figure.goal.kind == Goal::Kind::kFasterAtLeast ? beside / value : value / beside;
+    };
+    result.ratio = ratio(result.value, *result.yardstick);
+    if (samples.size() < 2 || samples.size() != yardstick.size()) return result;
+    std::vector<double> each;
+    for (std::size_t i = 0; i < samples.size(); ++i)
+        each.push_back(ratio(samples[i], yardstick[i]));
+    const Summary spread = summarise(std::move(each));
+    result.ratio_p10 = spread.p10;
+    result.ratio_p90 = spread.p90;
     return result;
 }
 
@@ -165,6 +172,8 @@ Json to_json(const Result& result) {
             {"yardstick", result.figure->yardstick.empty() ? Json(nullptr) : Json(result.figure->yardstick)},
             {"yardstick_value", maybe(result.yardstick)},
             {"ratio", maybe(result.ratio)},
+            {"ratio_p10", maybe(result.ratio_p10)},
+            {"ratio_p90", maybe(result.ratio_p90)},
             {"goal", goal.empty() ? Json(nullptr) : Json(goal)},
             {"holds", maybe(result.holds)}};
 }

@@ -18,8 +18,10 @@ struct Result {
     std::size_t count = 0;
     std::optional<double> yardstick;  // its median
     std::optional<double> ratio;      // value over yardstick; for a goal of speed the other way round
-    std::optional<double> bound;      // of the goal, for this machine
-    std::optional<bool> holds;        // nothing: no goal
+    // Of the ratios of single samples to the yardstick's beside them, where there are as many of both.
+    std::optional<double> ratio_p10, ratio_p90;
+    std::optional<double> bound;  // of the goal, for this machine
+    std::optional<bool> holds;    // nothing: no goal
 
     // "copy to card, pinned [1 MiB]"
     std::string label() const;

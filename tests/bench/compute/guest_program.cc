@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -57,34 +58,46 @@ GuestProgram::~GuestProgram() {
 }
 
 // Of the processes that the command has started; QEMU has the name of its loader.
-pid_t GuestProgram::find(bool card) const {
+std::vector<pid_t> GuestProgram::find(bool cards) const {
     namespace fs = std::filesystem;
+    std::vector<pid_t> found;
     for (const auto& entry : fs::directory_iterator("/proc")) {
         std::ifstream in(entry.path() / "status");
         const std::string status{std::istreambuf_iterator<char>(in), {}};
         if (status.find(fmt::format("\nPPid:\t{}\n", process_)) != std::string::npos &&
-            status.starts_with("Name:\torrery-card\n") == card)
-            return std::stoi(entry.path().filename());
+            status.starts_with("Name:\torrery-card\n") == cards)
+            found.push_back(std::stoi(entry.path().filename()));
     }
-    throw std::runtime_error(fmt::format("orrery-vm has started no {}", card ? "orrery-card" : "QEMU"));
+    if (found.empty())
+        throw std::runtime_error(fmt::format("orrery-vm has started no {}", cards ? "orrery-card" : "QEMU"));
+    std::ranges::sort(found);
+    return found;
+}
+
+double GuestProgram::seconds_of_cards() const {
+    double seconds = 0;
+    for (const pid_t card : cards_)
+        seconds += seconds_on_cpus(card);
+    return seconds;
 }
 
 pid_t GuestProgram::card() {
-    return card_ > 0 ? card_ : card_ = find(true);
+    if (cards_.empty()) cards_ = find(true);
+    return cards_.front();
 }
 
 Answer GuestProgram::ask(const char* what) {
     Answer answer;
-    const double card_before = seconds_on_cpus(card_), vm_before = seconds_on_cpus(vm_);
+    const double cards_before = seconds_of_cards(), vm_before = seconds_on_cpus(vm_);
     char line[128];
     if (std::fprintf(to_.get(), "%s\n", what) < 0 || std::fflush(to_.get()) != 0 ||
         std::fgets(line, sizeof line, from_.get()) == nullptr ||
         std::sscanf(line, "%lf %lf", &answer.seconds, &answer.model_ns) != 2)
         throw std::runtime_error(fmt::format("the program in the VM did not answer '{}'", what));
-    answer.cpu_seconds = seconds_on_cpus(card_) - card_before;
+    answer.cpu_seconds = seconds_of_cards() - cards_before;
     answer.vm_cpu_seconds = seconds_on_cpus(vm_) - vm_before;
-    card();  // which are there by now
-    if (vm_ <= 0) vm_ = find(false);
+    (void)card();  // which are there by now
+    if (vm_ <= 0) vm_ = find(false).front();
     return answer;
 }
 

@@ -1,10 +1,11 @@
-// A program in a VM, which does on a card what it is asked for (bench_compute_guest, bench_prof_guest).
+// A program in a VM, which does on cards what it is asked for (bench_compute_guest, bench_prof_guest, ...).
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "tools/bench/measured.h"
 
@@ -12,7 +13,7 @@ namespace orrery::bench {
 
 struct Answer {
     double seconds = 0, model_ns = 0;
-    // That the card's process had a CPU meanwhile, and QEMU; 0 in the first answer.
+    // That the cards' processes had a CPU meanwhile, and QEMU; 0 in the first answer.
     double cpu_seconds = 0, vm_cpu_seconds = 0;
 };
 
@@ -25,16 +26,18 @@ class GuestProgram {
     GuestProgram& operator=(const GuestProgram&) = delete;
 
     Answer ask(const char* what);
-    // Of the card that the command has started.
+    // Of the (first) card that the command has started.
     pid_t card();
 
   private:
     struct Closer {
         void operator()(std::FILE* file) const { std::fclose(file); }
     };
-    pid_t find(bool card) const;
+    std::vector<pid_t> find(bool cards) const;
+    double seconds_of_cards() const;
 
-    pid_t process_ = -1, card_ = -1, vm_ = -1;
+    pid_t process_ = -1, vm_ = -1;
+    std::vector<pid_t> cards_;
     std::unique_ptr<std::FILE, Closer> to_, from_;
 };
 

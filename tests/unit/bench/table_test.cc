@@ -115,6 +115,21 @@ TEST(BenchTable, RatiosToAYardstick) {
     EXPECT_EQ(results[0].goal_text(), "<= 0.018 of it");
 }
 
+// One that was disturbed together with its yardstick says as much as the others.
+TEST(BenchTable, ASpreadOfRatiosIsThatOfSamplesBesideEachOther) {
+    Json all = card_suite(1.7, 2);
+    all[0] = measurement("empty job", nullptr, {1, 10, 2, 3}, {100, 1000, 100, 100});
+    all[1] = measurement("job in a batch of 32", nullptr, {1, 2, 4}, {50, 50, 100});
+    const auto results = judged("card", all);
+    EXPECT_DOUBLE_EQ(*results[0].ratio_p10, 0.01);
+    EXPECT_DOUBLE_EQ(*results[0].ratio_p90, 0.02);
+    EXPECT_DOUBLE_EQ(*results[1].ratio_p10, 25) << "times as fast";
+    EXPECT_DOUBLE_EQ(to_json(results[0]).at("ratio_p90").get<double>(), 0.02);
+    EXPECT_EQ(results[2].ratio_p10, std::nullopt) << "without a yardstick";
+    all[0] = measurement("empty job", nullptr, {1, 2, 3}, {100});
+    EXPECT_EQ(judged("card", all)[0].ratio_p10, std::nullopt) << "not beside each other";
+}
+
 TEST(BenchTable, HostTimesScaleWithTheMachine) {
     std::vector<double> samples(100, 90.0);
     samples.front() = 1000;  // beyond the 95th percentile

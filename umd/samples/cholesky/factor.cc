@@ -30,7 +30,7 @@ struct Step {
 class Factorisation {
   public:
     Factorisation(const Matrix& matrix, const std::vector<int>& devices, const char* costs, unsigned ahead)
-        : matrix_(matrix), graph_(options(devices, costs, ahead)) {
+        : matrix_(matrix), devices_(devices.size()), graph_(options(devices, costs, ahead)) {
         const auto image = cholesky_kernels_image();
         for (const char* name : {"potrf", "trsm", "gemm"})
             kernels_.push_back(graph_.kernel(image.data(), image.size(), name));
@@ -48,6 +48,7 @@ class Factorisation {
         graph_.wait();
         Run run;
         run.factor = matrix_;
+        run.devices = devices_;
         report(run);
         for (std::size_t i = 0; i < tiles_.size(); ++i) {
             auto& contents = run.factor.tile[i];
@@ -144,6 +145,7 @@ class Factorisation {
     }
 
     Matrix matrix_;
+    std::size_t devices_;
     orrery::TaskGraph graph_;
     std::vector<orrTaskKernel_t> kernels_;
     std::vector<Tile> tiles_;

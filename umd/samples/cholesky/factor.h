@@ -1,6 +1,8 @@
 // The factorisation as a task graph.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,10 +29,20 @@ struct CardUse {
 
 struct Run {
     Matrix factor;
+    std::size_t devices = 0;  // that it was given
     std::uint64_t tasks = 0, transfers = 0, transfer_bytes = 0;
     double model_ns = 0;         // end of the last task
     double longest_path_ns = 0;  // by the measured durations: no schedule is shorter
-    std::vector<CardUse> cards;
+    std::vector<CardUse> cards;  // that had tasks
+
+    // Of those that it was given, also of one that had none.
+    double work_over_cards_ns() const {
+        double work = 0;
+        for (const CardUse& card : cards)
+            work += card.busy_ns;
+        return work / static_cast<double>(devices);
+    }
+    double bound_ns() const { return std::max(work_over_cards_ns(), longest_path_ns); }
 };
 
 // On these devices. costs: a file in which measured durations are kept, or null. ahead: tasks that a card

@@ -56,15 +56,11 @@ Options parse(int argc, char** argv) {
 }
 
 void print(const Run& run) {
-    double work = 0;
-    for (const CardUse& card : run.cards)
-        work += card.busy_ns;
-    const double bound = std::max(work / static_cast<double>(run.cards.size()), run.longest_path_ns);
     fmt::print("  {} tasks, {} transfers of {:.1f} MB\n", run.tasks, run.transfers,
                static_cast<double>(run.transfer_bytes) / 1e6);
     fmt::print(
         "  model time {:.3f} ms, {:.3f} x the bound (work / cards {:.3f} ms, longest path {:.3f} ms)\n",
-        run.model_ns / 1e6, run.model_ns / bound, work / static_cast<double>(run.cards.size()) / 1e6,
+        run.model_ns / 1e6, run.model_ns / run.bound_ns(), run.work_over_cards_ns() / 1e6,
         run.longest_path_ns / 1e6);
     for (const CardUse& card : run.cards) {
         fmt::print("  card {}: {:4} tasks, busy {:.1f} % of the time\n", card.device, card.tasks,
