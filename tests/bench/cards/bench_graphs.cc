@@ -49,9 +49,12 @@ void measure(Measured& measured, const std::string& shape, unsigned cards, const
 
 int run(const std::vector<std::string>& arguments) {
     Measured measured;
-    for (const unsigned cards : numbers(arguments[0]))
-        for (const char* shape : {"chain", "ring", "mesh"})
+    for (const unsigned cards : numbers(arguments[0])) {
+        measure(measured, "chain", cards, arguments[1], arguments[2]);
+        if (cards < 3) continue;  // two cards are a pair, however they are joined
+        for (const char* shape : {"ring", "mesh"})
             measure(measured, shape, cards, arguments[1], arguments[2]);
+    }
     return measured.print() ? 0 : 1;
 }
 
