@@ -162,6 +162,7 @@ std::expected<void, std::string> Card::build() {
         };
         hooks.comes_here = [this, port](std::uint32_t node) { return peers_.port_of(node) == port; };
         hooks.epoch_of = [this](std::uint32_t node) { return peers_.epoch_of(node); };
+        hooks.key_of = [this](std::uint32_t node) { return peers_.key_of(node); };
         hooks.onward = [this](std::uint32_t node) -> LinkPort* {
             const unsigned onward = peers_.port_of(node);
             return onward < links_.size() ? links_[onward].get() : nullptr;
@@ -195,6 +196,10 @@ std::expected<void, std::string> Card::build() {
         hooks.refused = [this](std::uint32_t by, std::uint32_t node, std::uint32_t fault) {
             errors_.note("link {}: node {} refused a write or signal of this card ({})", by, node,
                          fault == ORR_FAULT_PEER_KEY ? "its key is wrong" : "nothing grants it");
+            raise(ORR_IRQ_LINK);
+        };
+        hooks.bad_key = [this](std::uint32_t by, std::uint32_t node) {
+            errors_.note("link {}: node {} came with a wrong key: nothing of that was done", by, node);
             raise(ORR_IRQ_LINK);
         };
         hooks.peer_shows = [this](std::uint32_t shows) {

@@ -16,7 +16,7 @@ constexpr std::uint64_t kBootPiece = 16 << 10;
 bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
     return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
-           kind != kNode && kind != kRoute && kind != kForward && kind != kDrain && kind != kNote &&
+           kind != kNode && kind != kRoute && kind != kRouteKey && kind != kForward && kind != kDrain && kind != kNote &&
            kind != kLinkReset && kind != kBarrier && kind != kSink;
 }
 
@@ -58,6 +58,10 @@ void Card::carry_out(const Command& command) {
             break;
         case Command::Kind::kRoute:
             set_route(command);
+            break;
+        case Command::Kind::kRouteKey:
+            peers_.set_key(command.number, command.a);
+            file_.route_keys.fetch_add(1, std::memory_order_release);
             break;
         case Command::Kind::kForward:
             if (LinkPort* link = links_[command.number].get()) {
@@ -266,6 +270,7 @@ void Card::reset() {
     peers_.forget_routes();
     for (auto& route : file_.routes)
         route.store(0, std::memory_order_relaxed);
+    file_.route_keys.store(0, std::memory_order_relaxed);
     for (auto& link : file_.links) {
         link.grants_done.store(0, std::memory_order_relaxed);
         link.drained.store(0, std::memory_order_relaxed);

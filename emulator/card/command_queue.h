@@ -21,6 +21,7 @@ struct Command {
         kMailbox,
         kNode,        // number: the card's
         kRoute,       // number: node, a: as in the register
+        kRouteKey,    // number: node, a: as in the register
         kForward,     // number: port, a: as ORR_R_LINK_CONTROL
         kDrain,       // number: port
         kLinkReset,   // number: port

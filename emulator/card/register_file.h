@@ -63,6 +63,7 @@ struct RegisterFile {
     std::atomic<std::uint32_t> note_fault{ORR_FAULT_NONE};
     std::atomic<std::uint32_t> snapshot_done{0};
     std::array<std::atomic<std::uint32_t>, ORR_NODES> routes{};  // as ORR_R_ROUTE shows them
+    std::atomic<std::uint32_t> route_keys{0};
 };
 
 }  // namespace orrery::emu

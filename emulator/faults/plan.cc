@@ -29,7 +29,7 @@ constexpr std::array<Point, kFaultPoints> kPoints{{
     {"dma-read", "", {kFail, kAllOnes, kCorrupt}},
     {"dma-write", "", {kFail, kDrop}},
     {"msi", "vector", {kDrop, kDelay, kDuplicate}},
-    {"link", "port", {kDrop, kDelay, kDuplicate, kCorrupt, kFail}},
+    {"link", "port", {kDrop, kDelay, kDuplicate, kCorrupt, kForge, kFail}},
     {"dispatch", "port", {kDrop, kFail, kCorrupt}},
     {"done", "port", {kDrop, kDelay, kDuplicate, kFail}},
     {"mailbox", "", {kDrop, kDelay, kDuplicate}},
@@ -40,7 +40,7 @@ constexpr std::array<Point, kFaultPoints> kPoints{{
 }};
 
 constexpr std::array<std::string_view, kFaultActions> kActions{
-    "none", "drop", "delay", "duplicate", "corrupt", "fail", "all-ones", "hang", "die", "lanes"};
+    "none", "drop", "delay", "duplicate", "corrupt", "fail", "all-ones", "hang", "die", "lanes", "forge"};
 
 const Point& about(FaultPoint point) {
     return kPoints[static_cast<unsigned>(point)];

@@ -44,8 +44,9 @@ enum class FaultAction : std::uint8_t {
     kHang,       // the card stands still from here on, until it is reset
     kDie,        // its process ends at once
     kLanes,      // no more than so many lanes are good until the link comes up anew
+    kForge,      // it comes with another key than its own; the seed says with which
 };
-inline constexpr unsigned kFaultActions = 10;
+inline constexpr unsigned kFaultActions = 11;
 
 std::string_view name_of(FaultPoint point);
 std::string_view name_of(FaultAction action);

@@ -27,6 +27,9 @@ static_assert(kReachStride == ORR_NODES * kReachBytes);
 constexpr std::uint64_t kLinkEnd = ORR_R_LINK(ORR_LINK_MAX_PORTS);
 constexpr std::uint64_t kRouteFirst = ORR_R_ROUTE(1);
 constexpr std::uint64_t kRouteEnd = ORR_R_ROUTE(ORR_NODES);
+constexpr std::uint64_t kKeyFirst = ORR_R_ROUTE_KEY(1);
+constexpr std::uint64_t kKeyEnd = ORR_R_ROUTE_KEY(ORR_NODES);
+static_assert(kRouteEnd <= kKeyFirst && kKeyEnd <= ORR_R_SKU);
 
 bool is_route(std::uint64_t offset) {
     return offset >= kRouteFirst && offset < kRouteEnd;
@@ -152,6 +155,7 @@ const char* HostRegisters::why_it_stays(std::uint64_t offset) const {
     }
     if (is_route(offset)) return "only the host's own writes change it";
     switch (offset & ~std::uint64_t{3}) {
+        case ORR_R_ROUTE_KEYS:
         case ORR_R_BARRIER_DONE:
         case ORR_R_MULTICAST_DONE:
         case ORR_R_SNAPSHOT_DONE:
@@ -453,6 +457,9 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
         case ORR_R_NODE:
             value = file.node.load(std::memory_order_acquire);
             return true;
+        case ORR_R_ROUTE_KEYS:
+            value = file.route_keys.load(std::memory_order_acquire);
+            return true;
         case ORR_R_HELD:
             value = file.held.load(std::memory_order_acquire);
             return true;
@@ -501,6 +508,8 @@ bool HostRegisters::read_link_count(unsigned port, std::uint64_t reg, std::uint3
                 return &counts.denied;
             case ORR_R_LINK_BAD_KEYS:
                 return &counts.bad_keys;
+            case ORR_R_LINK_BAD_KEY_BY:
+                return &counts.bad_key_by;
             case ORR_R_LINK_REFUSED:
                 return &counts.refused;
             case ORR_R_LINK_REFUSED_BY:
@@ -664,6 +673,13 @@ bool HostRegisters::write32(std::uint64_t offset, std::uint32_t value) {
         card_.post({.kind = Command::Kind::kRoute,
                     .number = static_cast<std::uint32_t>((offset - ORR_R_ROUTE(0)) / 4),
                     .a = value});
+        return true;
+    }
+    if (offset >= kKeyFirst && offset < kKeyEnd) {
+        const auto node = static_cast<std::uint32_t>((offset - ORR_R_ROUTE_KEY(0)) / 8);
+        set_half(route_keys_[node], (offset & 4) != 0, value);
+        if ((offset & 4) != 0)
+            card_.post({.kind = Command::Kind::kRouteKey, .number = node, .a = route_keys_[node]});
         return true;
     }
     if (is_note(offset, ORR_R_NOTE_OUT)) {
@@ -833,6 +849,7 @@ void HostRegisters::clear() {
     snapshot_ = 0;
     sink_ = {};
     grants_ = {};
+    route_keys_ = {};
     note_ = {};
     card_.notes().clear();
 }

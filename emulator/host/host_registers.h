@@ -83,6 +83,7 @@ class HostRegisters {
     };
     Sink sink_;
     std::array<Grant, ORR_LINK_MAX_PORTS> grants_{};
+    std::array<std::uint64_t, ORR_NODES> route_keys_{};  // of some only the lower half has been written
     std::array<std::uint32_t, ORR_NOTE_BYTES / 4> note_{};
 };
 

@@ -29,6 +29,7 @@ struct Counts {
     Count changes;     // of state or width
     Count denied;      // requests that came and no grant allowed
     Count bad_keys;    // and those that one allows with another key
+    Count bad_key_by;  // the last one's node
     Count refused;     // writes and signals of this card that their owner refused
     Count refused_by;  // the last one's node | ORR_FAULT_* << 16
 };

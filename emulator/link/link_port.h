@@ -92,11 +92,16 @@ struct LinkHooks {
     std::function<bool(std::uint32_t node)> comes_here;
     // The epoch that this card has for what it and that node send each other. Empty: 0.
     std::function<std::uint32_t(std::uint32_t node)> epoch_of;
+    // The key that this card's requests to that node carry. Empty: 0.
+    std::function<std::uint64_t(std::uint32_t node)> key_of;
     // The port of this card by which what comes here for that node is passed on; nullptr: none. Empty: none.
     std::function<LinkPort*(std::uint32_t node)> onward;
     // A node refused a write or signal of this card, for the 1st, 2nd, 4th, 8th, .. time: `fault` says why.
     // May be empty.
     std::function<void(std::uint32_t port, std::uint32_t node, std::uint32_t fault)> refused;
+    // This port has refused a request for its wrong key, for the 1st, 2nd, 4th, 8th, .. time; who says that he
+    // is that node sent it. May be empty.
+    std::function<void(std::uint32_t port, std::uint32_t node)> bad_key;
     // A word for this card's barrier unit, in order with all that its sender sent; the unit judges it. Empty:
     // there is none, and it is denied.
     std::function<link::Status(const link::Message&)> barrier;

@@ -59,6 +59,7 @@ SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& event
                             if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
                         },
                     .epoch_of = [this](std::uint32_t node) { return epoch_of(node); },
+                    .key_of = [this](std::uint32_t node) { return key_of(node); },
                     .left = hooks_.crossed ? [this](const link::Message& message,
                                                     unsigned lane) { hooks_.crossed(message, lane, true); }
                                            : std::function<void(const link::Message&, unsigned)>()},
@@ -83,6 +84,9 @@ SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& event
       room_(Event::of<&SharedLink::on_room>(this)),
       turns_(Event::of<&SharedLink::on_turns>(this)) {
     congested_since_.fill(kNever);
+    receiver_.on_bad_key([this](std::uint32_t node) {
+        if (hooks_.bad_key) hooks_.bad_key(config_.port, node);
+    });
 }
 
 link::Forwarder::Hooks SharedLink::forwarding(bool requests) {

@@ -33,6 +33,7 @@ struct Multicast {
         std::uint16_t node = 0;
         std::uint16_t epoch = 0;  // of the pair
         std::uint64_t base = 0;   // where in its VRAM offset 0 is
+        std::uint64_t key = 0;    // that its grants want
     };
     std::uint16_t number = 0;
     std::uint16_t epoch = 0;  // of what is for these members; what is in another is lost to them
@@ -45,6 +46,7 @@ struct Multicast {
         copy.destination = members[n].node;
         copy.epoch = members[n].epoch;
         copy.offset += members[n].base;
+        copy.key = members[n].key;
         return copy;
     }
 };
@@ -61,7 +63,8 @@ class Multicasts {
         }
         const Multicast::Member member{.node = static_cast<std::uint16_t>(message.value & 0xffff),
                                        .epoch = static_cast<std::uint16_t>(message.value >> 16),
-                                       .base = message.offset};
+                                       .base = message.offset,
+                                       .key = message.key};
         if (at == all_.end()) {
             if (all_.size() == ORR_MULTICASTS) return false;
             all_.push_back({.number = message.destination, .epoch = message.epoch, .members = {member}});

@@ -59,7 +59,7 @@ const char* Reader::judge_op(const Message& message) const {
     const bool reads = message.op == kOpRead || message.op == kOpAnswer;
     if ((message.op != kOpAtomic && !reads && message.function != 0) ||
         (message.op != kOpAtomic && message.op != kOpLeave && message.compare != 0) ||
-        (message.op != kOpAnswer && message.status != 0) || (message.op == kOpAnswer && message.key != 0))
+        (message.op != kOpAnswer && message.status != 0) || ((message.op == kOpAnswer || message.op == kOpNote) && message.key != 0))
         return "a message has a reserved field set";
     switch (message.op) {
         case kOpWrite:
@@ -83,7 +83,7 @@ const char* Reader::judge_op(const Message& message) const {
             return nullptr;
         case kOpMember:
             if (message.bytes != 0 || message.payload_at != 0) return "a multicast's member has a payload";
-            if (message.hops != 0 || message.key != 0) return "a multicast's member has a reserved field set";
+            if (message.hops != 0) return "a multicast's member has a reserved field set";
             if (message.offset % ORR_PAGE_SIZE != 0) return "a multicast's member is misaligned";
             if ((message.value & 0xffff) >= ORR_NODES || message.value >> 32 != 0 ||
                 ((message.value & 0xffff) == 0 && (message.value != 0 || message.offset != 0)))

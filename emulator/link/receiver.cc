@@ -1,6 +1,7 @@
 #include "emulator/link/receiver.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -143,7 +144,11 @@ void Receiver::count_denied() {
 // `tell`: who sent it is asked for an answer, or may be told.
 void Receiver::refuse(const Message& message, Status status, bool tell) {
     count_denied();
-    if (status == kBadKey) counts_.bad_keys.add();
+    if (status == kBadKey) {
+        counts_.bad_keys.add();
+        counts_.bad_key_by.set(message.source);
+        if (bad_key_ && std::has_single_bit(counts_.bad_keys.get())) bad_key_(message.source);
+    }
     if (tell) answers_.give(message, status, {}, 0);
 }
 

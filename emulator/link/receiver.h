@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/link/reader.h"
 #include "emulator/link/shared_area.h"
@@ -52,6 +53,8 @@ class Receiver {
     void check_frames(bool on);
     // Of an inbox that is open: told of each message that is taken, by whomever.
     void on_taken(const std::function<void(const Message&, unsigned lane)>& told);
+    // Called for the 1st, 2nd, 4th, .. request whose key is wrong.
+    void on_bad_key(std::function<void(std::uint32_t node)> told) { bad_key_ = std::move(told); }
     // It keeps step with this card: it hears of each credit this card's latency after it was given.
     void keep_step(ModelTime latency);
     bool is_open() const { return static_cast<bool>(inbox_); }
@@ -131,6 +134,7 @@ class Receiver {
     Answers answers_;
     Noted noted_;
     Barrier barrier_;
+    std::function<void(std::uint32_t node)> bad_key_;
     std::uint64_t bytes_per_second_;
     Counts& counts_;
     SharedArea inbox_;

@@ -35,6 +35,7 @@ class SharedLink {
     bool up() const { return state_ >= ORR_LINK_UP; }
     bool comes_here(std::uint32_t node) const { return !hooks_.comes_here || hooks_.comes_here(node); }
     std::uint32_t epoch_of(std::uint32_t node) const { return hooks_.epoch_of ? hooks_.epoch_of(node) : 0; }
+    std::uint64_t key_of(std::uint32_t node) const { return hooks_.key_of ? hooks_.key_of(node) : 0; }
 
     void set_state(std::uint32_t state);
     // Its state while it is up.

@@ -103,6 +103,7 @@ Message Transmitter::message_to(std::uint32_t node, std::uint32_t op, ModelTime 
     message.source = static_cast<std::uint16_t>(node_);
     message.destination = static_cast<std::uint16_t>(node);
     message.epoch = static_cast<std::uint16_t>(hooks_.epoch_of(node));
+    message.key = hooks_.key_of(node);
     return message;
 }
 
@@ -150,6 +151,11 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
                 // Not bit 63: that is a value's own way to say that something failed.
                 message.value ^= std::uint64_t{1} << Faults::bit_of(fault, 63);
             }
+            return Fate::kGoes;
+        case FaultAction::kForge:
+            // Answers and notes have none.
+            if (message.op != kOpAnswer && message.op != kOpNote)
+                message.key ^= std::uint64_t{1} << Faults::bit_of(fault, 64);
             return Fate::kGoes;
         default:
             return Fate::kGoes;
@@ -342,6 +348,7 @@ std::uint32_t Transmitter::note(ModelTime now, std::uint32_t node, std::span<con
     if (!room) return ORR_FAULT_PEER_BUSY;
     Message message = message_to(node, kOpNote, now, 0);
     message.epoch = 0;
+    message.key = 0;
     message.bytes = static_cast<std::uint32_t>(data.size());
     to.add_payload(message, data.data());
     line_.send(message, now, data.size());
@@ -360,6 +367,8 @@ std::uint32_t Transmitter::member(ModelTime now, std::uint32_t multicast, std::u
     if (!room && to.pending().size() == Writer::kMaxPending) return ORR_FAULT_PEER_BUSY;
     Message message = message_to(multicast, kOpMember, now, base);
     message.value = who;
+    // That its copies carry.
+    message.key = hooks_.key_of(static_cast<std::uint32_t>(who & 0xffff));
     line_.send(message, now, wire_bytes_of(message));
     if (broken()) return ORR_FAULT_PEER_DOWN;
     if (!room) {

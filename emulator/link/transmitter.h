@@ -27,6 +27,7 @@ class Transmitter {
         std::function<void()> wake;                                 // sends kWake to the peer
         std::function<void(ModelTime)> sent;                        // when each message arrives there
         std::function<std::uint32_t(std::uint32_t node)> epoch_of;  // of the way to a node
+        std::function<std::uint64_t(std::uint32_t node)> key_of;    // that requests to it carry
         std::function<void(const Message&, unsigned lane)> left;    // each message; may be empty
     };
     // Requests, and answers that wait for none of these.

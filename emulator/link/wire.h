@@ -14,7 +14,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 14;
+inline constexpr std::uint32_t kVersion = 15;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -101,7 +101,8 @@ struct alignas(64) Message {
     std::uint16_t destination;  // the node for which it is
     std::uint64_t payload_end;  // bytes of the payload area used since the link came up, up to this message
     std::uint64_t head_ps;      // when its first byte arrives
-    std::uint64_t key;          // of the grant, or barrier, that a request goes by; 0: none was given
+    std::uint64_t key;          // of the grant, or barrier, that a request goes by, 0: none was given;
+                                // kOpMember: for copies to that member; kOpNote, kOpAnswer: 0
     std::uint64_t compare;      // kOpAtomic: of ORR_ATOMIC_COMPARE_SWAP; kOpLeave; else 0
     std::uint32_t tag;          // of a read or atomic, and its answer; else 0
     std::uint16_t function;     // kOpAtomic: ORR_ATOMIC_*; kOpRead, kOpAnswer: reduction_of(), kPart; else 0

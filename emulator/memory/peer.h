@@ -164,7 +164,13 @@ class Peers {
         return route == 0 ||
                ((route & ~kAll) == 0 && (route & ORR_ROUTE_VALID) != 0 && (route & ORR_ROUTE_PORT) < ports);
     }
-    void forget_routes() { routes_ = {}; }
+    void forget_routes() {
+        routes_ = {};
+        keys_ = {};
+    }
+    // What requests to `node` carry.
+    void set_key(std::uint32_t node, std::uint64_t key) { keys_[node] = key; }
+    std::uint64_t key_of(std::uint32_t node) const { return keys_[node]; }
     // As the register has it; `node` is below ORR_NODES here and below.
     std::uint32_t route(std::uint32_t node) const { return routes_[node]; }
     bool knows(std::uint32_t node) const { return routes_[node] != 0; }
@@ -185,6 +191,7 @@ class Peers {
   private:
     std::array<PeerPort*, ORR_LINK_MAX_PORTS> ports_{};
     std::array<std::uint32_t, ORR_NODES> routes_{};
+    std::array<std::uint64_t, ORR_NODES> keys_{};
 };
 
 }  // namespace orrery::emu

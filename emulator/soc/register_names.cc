@@ -49,6 +49,7 @@ constexpr Name kHost[] = {
     N(ORR_R_CHECKS),
     N(ORR_R_PLATFORM),
     N(ORR_R_NODE),
+    N(ORR_R_ROUTE_KEYS),
     N(ORR_R_BOOT_IMAGE),
     N(ORR_R_BOOT_SIZE),
     N(ORR_R_BOOT_START),
@@ -119,6 +120,7 @@ constexpr Name kLink[] = {
     N(ORR_R_LINK_REACH_VERSION), N(ORR_R_LINK_GRANT_RIGHTS), N(ORR_R_LINK_GRANT_KEY),
     N(ORR_R_LINK_DENIED),        N(ORR_R_LINK_BAD_KEYS),     N(ORR_R_LINK_REFUSED),
     N(ORR_R_LINK_REFUSED_BY),    N(ORR_R_LINK_RESET),        N(ORR_R_LINK_RESETS),
+    N(ORR_R_LINK_BAD_KEY_BY),
 };
 constexpr Name kReach[] = {
     N(ORR_REACH_HOW),
@@ -179,6 +181,8 @@ std::string name_of_host_register(std::uint64_t offset) {
         return in_block("ORR_R_LINK", ORR_R_LINK(1) - kLinks, kLink, offset - kLinks);
     if (offset >= ORR_R_ROUTE(0) && offset < ORR_R_ROUTE(ORR_NODES))
         return fmt::format("ORR_R_ROUTE({})", (offset - ORR_R_ROUTE(0)) / 4);
+    if (offset >= ORR_R_ROUTE_KEY(0) && offset < ORR_R_ROUTE_KEY(ORR_NODES))
+        return fmt::format("ORR_R_ROUTE_KEY({})", (offset - ORR_R_ROUTE_KEY(0)) / 8);
     if (offset >= ORR_R_REACH(0, 0) && offset < ORR_R_REACH(ORR_LINK_MAX_PORTS, 0)) {
         constexpr std::uint64_t kPort = ORR_R_REACH(1, 0) - ORR_R_REACH(0, 0);
         constexpr std::uint64_t kNode = ORR_R_REACH(0, 1) - ORR_R_REACH(0, 0);

@@ -530,6 +530,41 @@ TEST_F(LinkedCards, AGrantIsGivenAtAllPortsAtOnce) {
     EXPECT_EQ(b_->counter(ORR_CTR_GUEST_ERRORS), 0u);
 }
 
+TEST_F(LinkedCards, RequestsCarryTheirRoutesKey) {
+    map();
+    b_->write64(kLink + ORR_R_LINK_GRANT_KEY, 0x1111'2222'3333'4444);
+    grant(*b_, kGranted, 0x1000);
+    const auto signalled = [&](std::uint64_t value) {
+        EXPECT_EQ(a_->run(signal(kPeerVa, value)).back().result, ORR_FAULT_NONE);
+        settle();
+        return *b_->card().vram().at(kGranted, 1) == value;
+    };
+    const auto bad = [&] { return b_->read32(kLink + ORR_R_LINK_BAD_KEYS); };
+    EXPECT_FALSE(signalled(1)) << "without one";
+    EXPECT_EQ(bad(), 1u);
+    EXPECT_EQ(b_->read32(kLink + ORR_R_LINK_BAD_KEY_BY), 1u);
+    EXPECT_EQ(a_->read32(kLink + ORR_R_LINK_REFUSED_BY), 2u | ORR_FAULT_PEER_KEY << 16);
+    a_->write64(ORR_R_ROUTE_KEY(2), 0x1111'2222'3333'4444);
+    EXPECT_EQ(a_->read32(ORR_R_ROUTE_KEYS), 1u);
+    EXPECT_TRUE(signalled(2));
+    // Half of one is none yet, and another route changes nothing.
+    a_->write32(ORR_R_ROUTE_KEY(2), 0x3333'4445);
+    EXPECT_EQ(a_->read32(ORR_R_ROUTE_KEYS), 1u);
+    a_->write32(ORR_R_ROUTE(2), 0);
+    a_->write32(ORR_R_ROUTE(2), ORR_ROUTE_VALID);
+    EXPECT_TRUE(signalled(3));
+    a_->write32(ORR_R_ROUTE_KEY(2) + 4, 0x1111'2222);
+    EXPECT_EQ(a_->read32(ORR_R_ROUTE_KEYS), 2u);
+    EXPECT_FALSE(signalled(4));
+    EXPECT_EQ(bad(), 2u);
+    EXPECT_EQ(a_->counter(ORR_CTR_GUEST_ERRORS) + b_->counter(ORR_CTR_GUEST_ERRORS), 0u);
+    // Nobody reads one back, and a reset forgets it.
+    EXPECT_EQ(a_->read64(ORR_R_ROUTE_KEY(2)), 0u);
+    a_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
+    settle();
+    EXPECT_EQ(a_->read32(ORR_R_ROUTE_KEYS), 0u);
+}
+
 TEST_F(LinkedCards, WhatIsForNoNodeBehindThePortGoesNowhere) {
     map();
     grant(*b_, kGranted, 0x1000);

@@ -119,9 +119,10 @@ TEST_F(HostRegistersTest, WhatIsNotThereReadsAsZeroAndCounts) {
         return one_more;
     };
     for (const std::uint64_t hole :
-         {0x6cull, 0xa8ull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
+         {0x6cull, 0xacull, 0x124ull, 0x148ull, 0x208ull, 0x214ull, 0x5000ull, 0xffff8ull,
           ORR_R_COUNTER(ORR_COUNTER_COUNT) + 0ull, ORR_R_LINK(4) + 0ull, ORR_R_LINK(0) + 0x64ull,
-          ORR_R_LINK(7) + 0xfcull, ORR_R_ROUTE(0) + 0ull, ORR_R_ROUTE(ORR_NODES) + 0ull}) {
+          ORR_R_LINK(7) + 0xfcull, ORR_R_ROUTE(0) + 0ull, ORR_R_ROUTE(ORR_NODES) + 0ull,
+          ORR_R_ROUTE_KEY(0) + 0ull, ORR_R_ROUTE_KEY(ORR_NODES) + 0ull}) {
         EXPECT_EQ(rig_.read32(hole), 0u) << hole;
         EXPECT_TRUE(counted()) << hole;
         rig_.write32(hole, 1);

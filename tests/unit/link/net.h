@@ -42,6 +42,8 @@ struct NetCard {
         hooks.poke_room = [this] { return !stuck; };
         hooks.comes_here = [this, port](std::uint32_t from) { return peers.port_of(from) == port; };
         hooks.epoch_of = [this](std::uint32_t other) { return peers.epoch_of(other); };
+        hooks.key_of = [this](std::uint32_t other) { return peers.key_of(other); };
+        hooks.bad_key = [this](std::uint32_t, std::uint32_t from) { bad_keys.push_back(from); };
         hooks.onward = [this](std::uint32_t to) -> LinkPort* {
             const unsigned by = peers.port_of(to);
             return by < ports.size() ? ports[by].get() : nullptr;
@@ -125,6 +127,7 @@ struct NetCard {
     bool stuck = false;  // its core takes no pokes
     std::vector<std::uint64_t> pokes;
     std::vector<ModelTime> arrivals;
+    std::vector<std::uint32_t> bad_keys;  // whose they were, as the port's owner is told
     struct Noted {
         std::uint32_t port, from;
         bool passed;

@@ -253,6 +253,46 @@ TEST(Requests, RightsAndKeys) {
     EXPECT_EQ(net[0].ports[1]->counts().refused_by.get(), 2u | ORR_FAULT_PEER_KEY << 16);
     EXPECT_EQ(net[0].ports[1]->refused_by(2).count, 1u);
     EXPECT_EQ(net[0].ports[1]->refused_by(2).fault, ORR_FAULT_PEER_KEY);
+    EXPECT_EQ(net[1].ports[0]->counts().bad_key_by.get(), 1u);
+    EXPECT_EQ(net[1].bad_keys, (std::vector<std::uint32_t>{1, 1})) << "the owner's card is told, too";
+    // With its key.
+    net[0].peers.set_key(2, 0x1234);
+    const LinkAsk good = read(net[0], 2, 0, page, ears), add = atomic(net[0], 2, 0, {.function = ORR_ATOMIC_ADD, .operand = 7}, ears);
+    EXPECT_EQ(net[0].write(2, 64, 8, 1).bytes, 8u);
+    EXPECT_EQ(net[0].signal(2, 128, 1), ORR_FAULT_NONE);
+    net.run();
+    EXPECT_EQ(ears.answers[good.tag].fault, ORR_FAULT_NONE);
+    EXPECT_EQ(ears.answers[add.tag].fault, ORR_FAULT_NONE);
+    EXPECT_EQ(net[1].byte(0), 7);
+    EXPECT_EQ(net[1].byte(64), 1);
+    EXPECT_EQ(net[1].byte(128), 1);
+    EXPECT_EQ(net[1].ports[0]->counts().bad_keys.get(), 2u);
+    EXPECT_EQ(net[0].ports[1]->counts().refused.get(), 1u);
+}
+
+// Each request that is forged by a plan is refused, and tells nobody a second time what the first did.
+TEST(Requests, ForgedOnes) {
+    Net net(2, false);
+    ASSERT_TRUE(net.up());
+    allow_all(net, kAllRights, 0x77);
+    net[0].peers.set_key(2, 0x77);
+    ASSERT_TRUE(net[0].faults.add("link port=1 first=2 count=3 forge"));
+    Ears ears;
+    std::vector<std::byte> page(64);
+    EXPECT_EQ(net[0].write(2, 0, 8, 1).bytes, 8u);
+    EXPECT_EQ(net[0].write(2, 8, 8, 1).bytes, 8u);
+    EXPECT_EQ(net[0].signal(2, 16, 1), ORR_FAULT_NONE);
+    const LinkAsk ask = read(net[0], 2, 0, page, ears);
+    EXPECT_EQ(net[0].signal(2, 32, 1), ORR_FAULT_NONE);
+    net.run();
+    EXPECT_EQ(net[1].byte(0), 1);
+    EXPECT_EQ(net[1].byte(8), 0);
+    EXPECT_EQ(net[1].byte(16), 0);
+    EXPECT_EQ(net[1].byte(32), 1);
+    EXPECT_EQ(ears.answers[ask.tag].fault, ORR_FAULT_PEER_KEY);
+    EXPECT_EQ(net[1].ports[0]->counts().bad_keys.get(), 3u);
+    EXPECT_EQ(net[1].bad_keys.size(), 2u) << "the first and the second";
+    EXPECT_EQ(net[0].ports[1]->counts().refused.get(), 2u);
 }
 
 // What was asked before is answered, and nothing afterwards.

@@ -86,6 +86,28 @@ ModelTime to_seven(bool at_once) {
     return last - began;
 }
 
+// Each owner has a key of its own for the sender; the switch knows them from him, and from nobody else.
+TEST(Multicasts, CopiesCarryTheKeysOfTheirOwners) {
+    Star star;
+    star.make(4);
+    ASSERT_TRUE(star.up());
+    for (unsigned to = 1; to < 4; ++to) {
+        LinkPort& port = *star[to].ports[0];
+        ASSERT_TRUE(port.set_grant(0, 0, star[to].vram.size(), 1, {.key = 0x1000 + to}));
+        star[0].peers.set_key(to + 1, to == 3 ? 0x1000 : 0x1000 + to);
+    }
+    join(star, 0);
+    ASSERT_EQ(star[0].write(kAll, 0, 64, 9).bytes, 64u);
+    ASSERT_EQ(star[0].signal(kAll, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    for (unsigned to = 1; to < 4; ++to) {
+        EXPECT_EQ(star[to].byte(0), to == 3 ? 0 : 9);
+        EXPECT_EQ(star[to].semaphore(kSem).value, to == 3 ? 0u : 1u);
+        EXPECT_EQ(star[to].ports[0]->counts().bad_keys.get(), to == 3 ? 2u : 0u);
+    }
+    EXPECT_EQ(star[0].ports[0]->counts().refused.get(), 2u);
+}
+
 TEST(Multicasts, OneIsSixTimesAsFastAsSevenCopies) {
     const ModelTime one = to_seven(true), seven = to_seven(false);
     std::printf("4 MiB to seven: %.1f us by one multicast, %.1f us by seven copies, %.2f times\n",

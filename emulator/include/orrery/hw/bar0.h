@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 13u
+#define ORR_HW_VERSION_MINOR 14u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */
@@ -79,6 +79,7 @@
  * from them. Reads what is in effect.
  */
 #define ORR_R_NODE 0x00a4 /* RW: below ORR_NODES; reset: 0 */
+#define ORR_R_ROUTE_KEYS 0x00a8 /* RO: writes of ORR_R_ROUTE_KEY in effect since reset (2.14) */
 
 #define ORR_STATE_RESET 0u       /* waiting for ORR_R_BOOT_START */
 #define ORR_STATE_BOOTING 1u     /* boot ROM at work, or firmware not ready yet */
@@ -316,14 +317,19 @@
 /*
  * Of a grant that is set: what its node may do, and the key that its requests have to carry, 0: any. Nobody reads a
  * key back. A reset of the card brings back what stands here: then a grant is what it was before 2.2. (2.2)
+ * A request carries what its card has in ORR_R_ROUTE_KEY.
  */
 #define ORR_R_LINK_GRANT_RIGHTS 0xb0 /* RW: ORR_LINK_RIGHT_*; reset: _WRITE | _SIGNAL */
 #define ORR_R_LINK_GRANT_KEY 0xb8    /* 64, WO; reset: 0 */
-/* Messages from other cards that this port has refused for want of a grant, and those whose key was wrong. (2.2) */
+/*
+ * Messages from other cards that this port has refused for want of a grant, and those whose key was wrong. (2.2)
+ * Of these the 1st, 2nd, 4th, 8th, .. raise ORR_IRQ_LINK. (2.14)
+ */
 #define ORR_R_LINK_DENIED 0xc0     /* RO */
 #define ORR_R_LINK_BAD_KEYS 0xc4   /* RO */
 #define ORR_R_LINK_REFUSED 0xc8    /* RO: writes and signals of this card that their owner refused, as it told */
 #define ORR_R_LINK_REFUSED_BY 0xcc /* RO: by whom, the last time: node | ORR_FAULT_* << 16 */
+#define ORR_R_LINK_BAD_KEY_BY 0xd8 /* RO: whose the last request with a wrong key was, by its own account: node (2.14) */
 /*
  * 1: takes the link down, as if the peer had gone, and has both ends train it anew: it comes up again by itself. What
  * was on its way may be lost. Of a port that is not up nothing happens. (2.2)
@@ -347,6 +353,12 @@
 #define ORR_ROUTE_VALID 0x100u
 #define ORR_ROUTE_HOLD 0x200u /* this card sends nothing there: ORR_FAULT_PEER_DOWN. What comes is taken */
 #define ORR_ROUTE_EPOCH_SHIFT 16u /* 16 bits */
+/*
+ * The key that all requests of this card to node n carry, and what a switch copies to it; 0: none. Whoever changes it
+ * waits for ORR_R_ROUTE_KEYS before it lets the card send there. Nobody reads one back, and no change of a route
+ * touches it. What is on its way keeps the older one. (2.14)
+ */
+#define ORR_R_ROUTE_KEY(n) (0xa000 + 8 * (n)) /* 64, WO, 0 < n < ORR_NODES; reset: 0 */
 
 /*
  * --- what the card is made of, read-only ---
