@@ -274,8 +274,8 @@ int orr_bo_use(struct orr_bo *bo, u32 flags, const struct orr_tenant *tenant)
 		return orr_multicast_use(bo, rights & ~ORR_LINK_RIGHT_ATOMIC, tenant);
 	if (bo->kind != ORR_BO_KIND_PEER)
 		return 0;
-	return orr_peer_grant(orr_bo_device(bo->owner), orr_bo_device(bo)->node,
-			      bo->owner->node.start, bo->base.size, rights, tenant);
+	return orr_peer_grant_own(orr_bo_device(bo->owner), orr_bo_device(bo),
+				  bo->owner->node.start, bo->base.size, rights, tenant);
 }
 
 /**

@@ -21,6 +21,7 @@
  *   orr_device.note_lock mutex     registers of notes that are sent
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
  *   orr_barriers.lock    mutex     orr_barrier.c: registers of the barrier unit, and its slots
+ *   orr_device.key_lock  mutex     keys that this card's requests carry
  *   orr_device.drain_lock mutex    what passes through this card is being hurried
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist; whether a debugger holds one
  *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
@@ -166,6 +167,10 @@ struct orr_link_port {
 	struct kobject *kobj;
 	/** @index: port number */
 	u32 index;
+	/** @bad_keys: requests with a wrong key that have been told of in the log */
+	u32 bad_keys;
+	/** @refused: writes and signals of this card that were refused, as of the last look */
+	u32 refused;
 };
 
 /**
@@ -429,6 +434,12 @@ struct orr_device {
 	struct orr_sink sink;
 	/** @link_resets: likewise those that reset a link */
 	u32 link_resets[ORR_LINK_MAX_PORTS];
+	/** @key_lock: guards the registers of keys; nobody waits for a card in it */
+	struct mutex key_lock;
+	/** @keys_set: how many have been written since the card's reset; @key_lock */
+	u32 keys_set;
+	/** @keys_seen: so many were in effect when somebody looked */
+	u32 keys_seen;
 	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
 	struct mutex grant_lock;
 	/** @grants: by slot, the same on all link ports */
@@ -599,6 +610,12 @@ static inline bool orr_link_reads(const struct orr_device *odev)
 	return (odev->info.hw_version & 0xffff) >= 2;
 }
 
+/* Whether its requests carry keys, and others' have to: hardware 2.14. */
+static inline bool orr_link_keys(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 14;
+}
+
 /* Whether there is a switch at the other end. */
 static inline bool orr_link_to_switch(struct orr_device *odev, u32 port)
 {
@@ -659,6 +676,7 @@ void orr_health_enable(struct orr_device *odev);
 void orr_health_fini(struct orr_device *odev);
 void orr_health_start(struct orr_device *odev);
 void orr_health_kick(struct orr_device *odev);
+void orr_links_count(struct orr_device *odev, bool tell);
 void orr_health_link_kick(struct orr_device *odev, bool now);
 bool orr_health_gone(struct orr_device *odev);
 void orr_device_lost(struct orr_device *odev, const char *reason);

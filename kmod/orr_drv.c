@@ -153,6 +153,9 @@ static int orr_device_init(struct orr_device *odev)
 	ret = drmm_mutex_init(&odev->drm, &odev->bo_lock);
 	if (ret)
 		return ret;
+	ret = drmm_mutex_init(&odev->drm, &odev->key_lock);
+	if (ret)
+		return ret;
 	ret = drmm_mutex_init(&odev->drm, &odev->drain_lock);
 	if (ret)
 		return ret;
@@ -257,6 +260,7 @@ static int orr_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = orr_sysfs_links_add(odev);
 	if (ret)
 		goto err_stop;
+	orr_links_count(odev, false);
 	enable_delayed_work(&odev->link_work);
 	ret = orr_peer_register(odev);
 	if (ret)

@@ -201,9 +201,14 @@ static bool orr_secret_is(const struct orr_export *export, const u8 secret[])
  * often, -EBUSY: somebody there may have an older mapping yet, or what orr_peer_grant() says.
  */
 static int orr_fabric_lend(struct orr_device *odev, u32 at, const struct orr_note *note,
-			   u64 *base)
+			   u64 key, u64 *base)
 {
 	struct orr_foreign *foreign = &odev->fabric.foreign[at];
+	struct orr_grant set = {
+		.node = foreign->node,
+		.rights = ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL,
+		.key = key,
+	};
 	struct orr_export *export;
 	struct orr_lease *lease;
 	int ret;
@@ -240,8 +245,9 @@ static int orr_fabric_lend(struct orr_device *odev, u32 at, const struct orr_not
 	lease = kzalloc(sizeof(*lease), GFP_KERNEL);
 	if (!lease)
 		return -ENOMEM;
-	ret = orr_peer_grant(odev, foreign->node, export->bo->node.start, export->bo->base.size,
-			     ORR_LINK_RIGHT_WRITE | ORR_LINK_RIGHT_SIGNAL, &export->tenant);
+	set.base = export->bo->node.start;
+	set.size = export->bo->base.size;
+	ret = orr_peer_grant(odev, &set, &export->tenant);
 	if (ret) {
 		kfree(lease);
 		return ret;
@@ -262,11 +268,21 @@ static int orr_fabric_lend(struct orr_device *odev, u32 at, const struct orr_not
 static void orr_fabric_map(struct orr_device *odev, u32 at, const struct orr_note *note)
 {
 	struct orr_note back = orr_fabric_say(ORR_NOTE_MAP_BACK, le32_to_cpu(note->tag));
-	u64 base = 0;
+	u64 base = 0, key = 0;
+	__le64 told;
+	int ret;
 
-	back.status = cpu_to_le32(orr_fabric_lend(odev, at, note, &base));
+	/* A card that carries none is granted as before 2.14. */
+	if (note->status == cpu_to_le32(ORR_MAP_KEYS))
+		key = odev->fabric.foreign[at].key;
+	ret = orr_fabric_lend(odev, at, note, key, &base);
+	told = cpu_to_le64(key);
+	back.status = cpu_to_le32(ret);
 	back.base = cpu_to_le64(base);
 	back.size = note->size;
+	/* Who has shown the secret, and nobody else. */
+	if (!ret)
+		memcpy(back.secret, &told, sizeof(told));
 	/* Without room for it he asks again. */
 	orr_foreign_say(odev, at, &back);
 }

@@ -19,6 +19,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_foreign.h"
+#include "orr_key.h"
 #include "orr_route.h"
 
 /* How many notes are looked at before others get a turn. */
@@ -254,6 +255,7 @@ static void orr_foreign_hello(struct orr_device *odev, u32 at, u32 node,
 			odev->fabric.epochs[node] = foreign->greet.epoch;
 			foreign->uid = orr_foreign_may_be(odev, at, uid) ? uid : 0;
 		}
+		foreign->key = orr_key_make(odev, NULL);
 		foreign->greet.session = true;
 	}
 	if (orr_greet_answers(&foreign->greet, &heard))

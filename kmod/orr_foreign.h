@@ -24,9 +24,10 @@ struct orr_sem;
 #define ORR_NOTE_MAGIC 0x4e4fu
 /*
  * 2: UNMAP and REVOKED are answered. 3: greetings say uid and epoch. 4: and both nonces, of 64 bits.
- * 5: looks by which ORR_NOTE_STUCK comes have marks of 16 bits. Drivers of two versions share nothing.
+ * 5: looks by which ORR_NOTE_STUCK comes have marks of 16 bits. 6: MAP is answered with a key. Drivers of two
+ * versions share nothing.
  */
-#define ORR_NOTE_VERSION 5u
+#define ORR_NOTE_VERSION 6u
 /* Cards of other machines that one card knows: those at its ports, and the rest behind switches. */
 #define ORR_FOREIGN_MAX 64u
 #define ORR_FABRIC_SECRET_BYTES 16u
@@ -34,6 +35,8 @@ struct orr_sem;
 #define ORR_CLEAR_AGAIN (10 * HZ)
 /* In orr_note.status of ORR_NOTE_UNMAP: nothing was ever bound, so nobody is missed as a signaller. */
 #define ORR_UNMAP_UNUSED 1u
+/* In that of ORR_NOTE_MAP: the asking card's requests carry keys. */
+#define ORR_MAP_KEYS 1u
 
 /**
  * enum orr_note_op - what a note between drivers is about
@@ -86,7 +89,10 @@ struct orr_note {
 	__le64 base;
 	/** @size: of the memory; in a greeting the other's nonce, as the sender knows it */
 	__le64 size;
-	/** @secret: that came with the handle; of ORR_NOTE_STUCK and its answer the name */
+	/**
+	 * @secret: that came with the handle; of ORR_NOTE_MAP_BACK the key that requests have to carry, in the
+	 * first eight; of ORR_NOTE_STUCK and its answer the name
+	 */
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
 	/** @number: of ORR_NOTE_STUCK and its answers which of the search's questions it is; else 0 */
 	__le16 number;
@@ -95,7 +101,10 @@ struct orr_note {
 	 * ORR_NOTE_STUCK_BACK how many waits it tells of, with those of ORR_NOTE_STUCK_HOP
 	 */
 	__le16 epoch;
-	/** @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP */
+	/**
+	 * @status: 0 or a negative error, in an answer; ORR_UNMAP_UNUSED in ORR_NOTE_UNMAP, ORR_MAP_KEYS in
+	 * ORR_NOTE_MAP
+	 */
 	__le32 status;
 	/** @pad: 0; of ORR_NOTE_STUCK and its answers the end of the name */
 	u8 pad[8];
@@ -123,6 +132,8 @@ struct orr_foreign {
 	u32 node;
 	/** @losses: of the link, when that was found out */
 	u32 losses;
+	/** @key: that its requests have to carry in this session */
+	u64 key;
 	/** @greet: whether there is a session with it, and a route */
 	struct orr_greet greet;
 	/** @routed: the card has a route there, by @port; orr_fabric.route_lock */

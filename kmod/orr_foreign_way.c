@@ -12,6 +12,7 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_foreign.h"
+#include "orr_key.h"
 #include "orr_route.h"
 
 #define ORR_FOREIGN_ROUTE_US (2 * USEC_PER_SEC)
@@ -67,6 +68,8 @@ void orr_foreign_unroute(struct orr_device *odev, struct orr_foreign *foreign)
 {
 	guard(mutex)(&odev->fabric.route_lock);
 	orr_foreign_write(odev, foreign->node, 0);
+	/* A key is of one session. */
+	orr_key_set(odev, foreign->node, 0);
 	foreign->node = 0;
 	foreign->routed = false;
 	foreign->held = false;

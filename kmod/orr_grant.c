@@ -5,13 +5,14 @@
  * holds fewer than are free, and all processes of a user together leave some to others.
  *
  * They are not saved by granting what lies between two BOs too: a card that lies must reach nothing
- * but what was meant for it.
+ * but what was meant for it. Requests also have to carry a key: orr_key.c.
  */
 #include <linux/slab.h>
 
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_grant.h"
+#include "orr_key.h"
 #include "orr_route.h"
 
 #define ORR_GRANT_TIMEOUT_US (5 * USEC_PER_SEC)
@@ -63,6 +64,8 @@ static int orr_grant_command(struct orr_device *owner, u32 slot, const struct or
 		orr_write32(owner, link + ORR_R_LINK_GRANT_NODE, set->node);
 		if (orr_link_reads(owner))
 			orr_write32(owner, link + ORR_R_LINK_GRANT_RIGHTS, set->rights);
+		if (orr_link_keys(owner))
+			orr_write64(owner, link + ORR_R_LINK_GRANT_KEY, set->key);
 	}
 	orr_write32(owner, link + ORR_R_LINK_GRANT_CMD,
 		    slot | ORR_LINK_GRANT_ALL | (set ? ORR_LINK_GRANT_SET : ORR_LINK_GRANT_CLEAR));
@@ -199,6 +202,7 @@ static int orr_peer_grant_locked(struct orr_device *owner, const struct orr_gran
 		grant->base = set->base;
 		grant->size = set->size;
 		grant->rights = set->rights;
+		grant->key = set->key;
 		WRITE_ONCE(grant->node, set->node);
 	} else if (set->rights & ~grant->rights) {
 		const struct orr_grant more = {
@@ -206,6 +210,7 @@ static int orr_peer_grant_locked(struct orr_device *owner, const struct orr_gran
 			.size = grant->size,
 			.node = grant->node,
 			.rights = grant->rights | set->rights,
+			.key = grant->key,
 		};
 
 		/* Which mapping may do what is for the other card's page tables to say. */
@@ -221,24 +226,15 @@ static int orr_peer_grant_locked(struct orr_device *owner, const struct orr_gran
 /**
  * orr_peer_grant - let another card use a BO
  * @owner: the card that has the memory
- * @node: the other's
- * @base: VRAM offset of the BO
- * @size: its size
- * @rights: ORR_LINK_RIGHT_*; a card before 2.2 grants write and signal
+ * @set: which range, to which node, with which rights (a card before 2.2 grants write and signal) and key
  * @tenant: on whose account it is
  *
  * Return: 0, -ENOSPC if there is no free slot, -EDQUOT if @tenant holds too many, -ENODEV if the owner
  * is gone, -ENOMEM, -ERESTARTSYS: killed.
  */
-int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size, u32 rights,
+int orr_peer_grant(struct orr_device *owner, const struct orr_grant *set,
 		   const struct orr_tenant *tenant)
 {
-	const struct orr_grant set = {
-		.base = base,
-		.size = size,
-		.node = node,
-		.rights = rights,
-	};
 	struct orr_holder *spare __free(kfree) = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
 	int idx, ret;
 
@@ -248,11 +244,40 @@ int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size, u32 r
 		return -ERESTARTSYS;
 	ret = orr_enter(owner, &idx);
 	if (!ret) {
-		ret = orr_peer_grant_locked(owner, &set, tenant, &spare);
+		ret = orr_peer_grant_locked(owner, set, tenant, &spare);
 		orr_exit(owner, idx);
 	}
 	mutex_unlock(&owner->grant_lock);
 	return ret;
+}
+
+/**
+ * orr_peer_grant_own - the same to a card of this driver's, with the key of both
+ * @owner: the card that has the memory
+ * @odev: the other, which has been joined with it
+ * @base: VRAM offset of the BO
+ * @size: its size
+ * @rights: ORR_LINK_RIGHT_*
+ * @tenant: on whose account it is
+ *
+ * Return: as orr_peer_grant(); -ENODEV also if the other is gone.
+ */
+int orr_peer_grant_own(struct orr_device *owner, struct orr_device *odev, u64 base, u64 size,
+		       u32 rights, const struct orr_tenant *tenant)
+{
+	struct orr_grant set = {
+		.base = base,
+		.size = size,
+		.node = odev->node,
+		.rights = rights,
+	};
+	int ret;
+
+	if (!orr_pair_grant_key(odev, owner, &set.key))
+		return -ENODEV;
+	/* Before anything is granted to who carries it. */
+	ret = orr_keys_await(odev);
+	return ret ?: orr_peer_grant(owner, &set, tenant);
 }
 
 /**

@@ -31,6 +31,8 @@ struct orr_grant {
 	u32 node;
 	/** @rights: ORR_LINK_RIGHT_*, what all mappings together need */
 	u32 rights;
+	/** @key: that requests have to carry, the same for all grants to @node; 0: any */
+	u64 key;
 	/** @users: mappings that need it; 0: nobody may use it any more */
 	unsigned int users;
 	/** @ending: @users is 0, but the slot is not free: the card still has it */
@@ -53,8 +55,10 @@ enum orr_drain {
 
 void orr_grants_init(struct orr_device *odev);
 bool orr_peer_has_grants(struct orr_device *owner, u32 node);
-int orr_peer_grant(struct orr_device *owner, u32 node, u64 base, u64 size, u32 rights,
+int orr_peer_grant(struct orr_device *owner, const struct orr_grant *set,
 		   const struct orr_tenant *tenant);
+int orr_peer_grant_own(struct orr_device *owner, struct orr_device *odev, u64 base, u64 size,
+		       u32 rights, const struct orr_tenant *tenant);
 void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base,
 			  const struct orr_tenant *tenant);
 void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base,

@@ -249,6 +249,52 @@ static bool orr_link_changed(struct orr_device *odev, unsigned long *told)
 	return changed || *told;
 }
 
+/* What a port has refused for its key, and what others have refused of this card's. */
+static void orr_link_count(struct orr_device *odev, u32 i, bool tell)
+{
+	u32 bad_keys = orr_read32(odev, ORR_R_LINK(i) + ORR_R_LINK_BAD_KEYS);
+	u32 refused = orr_read32(odev, ORR_R_LINK(i) + ORR_R_LINK_REFUSED);
+	struct orr_link_port *port = odev->links[i];
+	u32 by;
+
+	/* A card that is gone. */
+	if (bad_keys == U32_MAX || refused == U32_MAX)
+		return;
+	if (tell && bad_keys != port->bad_keys) {
+		by = orr_read32(odev, ORR_R_LINK(i) + ORR_R_LINK_BAD_KEY_BY);
+		dev_warn_ratelimited(odev->drm.dev,
+				     "link %u: %u requests came with a wrong key, the last as of card number %u: nothing of them was done; somebody there forges, or holds on to what is not shared any more\n",
+				     i, bad_keys - port->bad_keys, by);
+	}
+	if (tell && refused != port->refused) {
+		by = orr_read32(odev, ORR_R_LINK(i) + ORR_R_LINK_REFUSED_BY);
+		if (by >> 16 == ORR_FAULT_PEER_KEY)
+			dev_warn_ratelimited(odev->drm.dev,
+					     "link %u: card number %u has refused %u writes or signals of this card, the last for its key: bind this card's driver again if it goes on\n",
+					     i, by & 0xffff, refused - port->refused);
+	}
+	port->bad_keys = bad_keys;
+	port->refused = refused;
+}
+
+/**
+ * orr_links_count - look at what was refused for a wrong key, here and of this card's
+ * @odev: the card
+ * @tell: log what is new
+ */
+void orr_links_count(struct orr_device *odev, bool tell)
+{
+	int idx;
+	u32 i;
+
+	if (!orr_link_keys(odev) || orr_enter(odev, &idx))
+		return;
+	for (i = 0; i < odev->info.link_ports; i++)
+		if (!tell || orr_link_is_up(&odev->link_looks[i]))
+			orr_link_count(odev, i, tell);
+	orr_exit(odev, idx);
+}
+
 static void orr_link_work(struct work_struct *work)
 {
 	struct orr_device *odev = container_of(work, struct orr_device, link_work.work);
@@ -256,6 +302,7 @@ static void orr_link_work(struct work_struct *work)
 
 	if (orr_link_changed(odev, &told) || orr_routes_due())
 		orr_routes_update();
+	orr_links_count(odev, true);
 	orr_foreign_work(odev);
 	/* Not as often as a peer likes to come and go: all who listen to the kernel hear of it. */
 	odev->links_told |= told;

@@ -14,6 +14,7 @@
 #include "orr_device.h"
 #include "orr_foreign.h"
 #include "orr_ioctl.h"
+#include "orr_key.h"
 #include "orr_vm.h"
 
 /* How often a driver is asked, and for how long. */
@@ -58,6 +59,7 @@ struct orr_asked {
 void orr_import_answer(struct orr_device *odev, u32 at, const struct orr_note *note)
 {
 	struct orr_asked *asked;
+	__le64 key;
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(asked, &odev->fabric.asked, link) {
@@ -66,6 +68,11 @@ void orr_import_answer(struct orr_device *odev, u32 at, const struct orr_note *n
 			continue;
 		asked->status = (int)le32_to_cpu(note->status);
 		asked->base = le64_to_cpu(note->base);
+		/* In the order of the answers: the owner has one for all, and the last counts. */
+		memcpy(&key, note->secret, sizeof(key));
+		if (!asked->status &&
+		    orr_key_set(odev, odev->fabric.foreign[at].node, le64_to_cpu(key)))
+			asked->status = -ENODEV;
 		complete(&asked->done);
 	}
 }
@@ -339,6 +346,8 @@ static int orr_import_ask(struct orr_device *odev, struct orr_asked *asked,
 	struct orr_note note = orr_fabric_say(ORR_NOTE_MAP, asked->tag);
 	long left;
 
+	if (orr_link_keys(odev))
+		note.status = cpu_to_le32(ORR_MAP_KEYS);
 	note.object = cpu_to_le64(args->object);
 	note.size = cpu_to_le64(args->size);
 	memcpy(note.secret, args->secret, sizeof(note.secret));
@@ -445,6 +454,7 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 		return ret;
 	}
 	ret = orr_import_ask_all(odev, &asked, args);
+	ret = ret ?: orr_keys_await(odev);
 	*import = (struct orr_import){ .at = asked.at, .node = args->node, .base = asked.base,
 				       .size = args->size, .tag = asked.tag };
 	if (ret == -EACCES)

@@ -394,8 +394,8 @@ int orr_multicast_use(struct orr_bo *bo, u32 rights, const struct orr_tenant *te
 	for (i = 0; i < bo->multicast->count; i++) {
 		struct orr_bo *owner = bo->multicast->part[i].owner;
 
-		ret = orr_peer_grant(orr_bo_device(owner), orr_bo_device(bo)->node,
-				     owner->node.start, owner->base.size, rights, tenant);
+		ret = orr_peer_grant_own(orr_bo_device(owner), orr_bo_device(bo),
+					 owner->node.start, owner->base.size, rights, tenant);
 		if (ret) {
 			orr_multicast_revoke(bo, i, tenant);
 			return ret;

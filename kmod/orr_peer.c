@@ -173,28 +173,24 @@ bool orr_peer_any_held(void)
 	return held;
 }
 
-/**
- * orr_await - wait until a register says that something is in effect
- * @odev: the card, inside orr_enter() or in probe
- * @reg: the register
- * @value: what it reads then
- * @limit_us: time that the card has for it
- * @held_ms: time that a debugger who holds this card or another may take besides
- *
- * Return: 0, -ENODEV: the card is lost, -ETIMEDOUT: it does not do it, -EBUSY: it stands, and a
- * debugger holds a card.
- */
-int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
-	      unsigned int held_ms)
+/* Whether a register says so. @counts: it may have gone on from there. */
+static bool orr_is_there(u32 now, u32 value, bool counts)
+{
+	return now == value || (counts && now != U32_MAX && (s32)(now - value) > 0);
+}
+
+static int orr_await_either(struct orr_device *odev, u32 reg, u32 value, bool counts,
+			    unsigned int limit_us, unsigned int held_ms)
 {
 	const unsigned int slice_us = ORR_AWAIT_SLICE_MS * USEC_PER_MSEC;
 	u32 now;
 
 	for (;;) {
 		read_poll_timeout(orr_read32, now,
-				  now == value || now == U32_MAX || orr_is_lost(odev), 20,
+				  orr_is_there(now, value, counts) || now == U32_MAX ||
+				  orr_is_lost(odev), 20,
 				  min(limit_us, slice_us), false, odev, reg);
-		if (now == value)
+		if (orr_is_there(now, value, counts))
 			return 0;
 		if (orr_is_lost(odev) || (now == U32_MAX && orr_health_gone(odev)))
 			return -ENODEV;
@@ -211,6 +207,39 @@ int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us
 			return -ETIMEDOUT;
 		limit_us -= slice_us;
 	}
+}
+
+/**
+ * orr_await - wait until a register says that something is in effect
+ * @odev: the card, inside orr_enter() or in probe
+ * @reg: the register
+ * @value: what it reads then
+ * @limit_us: time that the card has for it
+ * @held_ms: time that a debugger who holds this card or another may take besides
+ *
+ * Return: 0, -ENODEV: the card is lost, -ETIMEDOUT: it does not do it, -EBUSY: it stands, and a
+ * debugger holds a card.
+ */
+int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
+	      unsigned int held_ms)
+{
+	return orr_await_either(odev, reg, value, false, limit_us, held_ms);
+}
+
+/**
+ * orr_await_count - the same of a register that counts, which may have gone on when somebody looks
+ * @odev: the card, inside orr_enter()
+ * @reg: the register
+ * @value: what it has come to then
+ * @limit_us: as of orr_await()
+ * @held_ms: likewise
+ *
+ * Return: as orr_await().
+ */
+int orr_await_count(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
+		    unsigned int held_ms)
+{
+	return orr_await_either(odev, reg, value, true, limit_us, held_ms);
 }
 
 /**

@@ -55,6 +55,8 @@ struct orr_pair {
 	struct hlist_node node;
 	/** @ends: cards, references, that with the lower node first; constant */
 	struct orr_device *ends[2];
+	/** @keys: what requests of each of @ends to the other carry; constant */
+	u64 keys[2];
 	/** @way: between them */
 	struct orr_way way;
 	/** @epoch: of both routes; orr_routes_lock */
@@ -83,6 +85,7 @@ struct orr_pair *orr_pair_first(struct orr_pair *after);
 struct orr_pair *orr_pair_find(u32 node, u32 other);
 int orr_pair_add(struct orr_device *odev, struct orr_device *other);
 void orr_pair_remove(struct orr_pair *pair);
+bool orr_pair_grant_key(const struct orr_device *odev, const struct orr_device *owner, u64 *key);
 void orr_way_put(struct orr_way *way);
 bool orr_way_get(u32 node, u32 other, struct orr_way *way);
 bool orr_way_is_whole(const struct orr_way *way);

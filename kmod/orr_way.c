@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "orr_bo.h"
+#include "orr_key.h"
 #include "orr_route.h"
 
 /* Far more than passing on takes, also if the card's process gets no time for a while. */
@@ -73,6 +74,7 @@ struct orr_pair *orr_pair_first(struct orr_pair *after)
 int orr_pair_add(struct orr_device *odev, struct orr_device *other)
 {
 	struct orr_pair *pair;
+	unsigned int i;
 
 	lockdep_assert_held(&orr_routes_lock);
 	pair = kzalloc(sizeof(*pair), GFP_KERNEL);
@@ -81,6 +83,11 @@ int orr_pair_add(struct orr_device *odev, struct orr_device *other)
 	INIT_LIST_HEAD(&pair->changed);
 	pair->ends[odev->node > other->node] = odev;
 	pair->ends[odev->node < other->node] = other;
+	for (i = 0; i < ARRAY_SIZE(pair->ends); i++) {
+		pair->keys[i] = orr_key_make(odev, other);
+		/* One that is gone sends nothing. */
+		orr_key_set(pair->ends[i], pair->ends[!i]->node, pair->keys[i]);
+	}
 	drm_dev_get(&odev->drm);
 	drm_dev_get(&other->drm);
 	guard(spinlock)(&orr_pairs_lock);
@@ -94,13 +101,36 @@ int orr_pair_add(struct orr_device *odev, struct orr_device *other)
  */
 void orr_pair_remove(struct orr_pair *pair)
 {
+	unsigned int i;
+
 	lockdep_assert_held(&orr_routes_lock);
+	for (i = 0; i < ARRAY_SIZE(pair->ends); i++)
+		orr_key_set(pair->ends[i], pair->ends[!i]->node, 0);
 	scoped_guard(spinlock, &orr_pairs_lock)
 		hash_del(&pair->node);
 	orr_way_put(&pair->way);
 	drm_dev_put(&pair->ends[0]->drm);
 	drm_dev_put(&pair->ends[1]->drm);
 	kfree(pair);
+}
+
+/**
+ * orr_pair_grant_key - what requests of a card to another carry
+ * @odev: the card
+ * @owner: the other
+ * @key: filled in
+ *
+ * Return: false: they have not asked for a way, or one of both is gone.
+ */
+bool orr_pair_grant_key(const struct orr_device *odev, const struct orr_device *owner, u64 *key)
+{
+	const struct orr_pair *pair;
+
+	guard(spinlock)(&orr_pairs_lock);
+	pair = orr_pair_find(odev->node, owner->node);
+	if (pair)
+		*key = pair->keys[pair->ends[1] == odev];
+	return pair;
 }
 
 /**

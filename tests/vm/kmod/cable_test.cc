@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "tests/system/runtime/hand.h"
+#include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
 
 namespace orrery::kmod_test {
@@ -33,6 +34,7 @@ class Cable : public ::testing::Test {
     }
     void TearDown() override {
         if (out_) put_in();
+        EXPECT_EQ(bad_keys(), 0u);
     }
     void pull() {
         out_ = true;

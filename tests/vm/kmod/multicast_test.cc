@@ -31,6 +31,7 @@ class Multicasts : public ::testing::Test {
             ASSERT_EQ(export_bo(places.back()->fd(), places.back()->memory.handle, memories.back()), 0);
         }
     }
+    void TearDown() override { EXPECT_EQ(bad_keys(), 0u); }
     int fd() const { return places[0]->fd(); }
     drm_orr_multicast_member member(unsigned card, std::uint64_t offset = 0) const {
         return {.memory = memories[card].get(), .pad = 0, .offset = offset};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -33,6 +34,15 @@ bool bind_driver(const std::string& address) {
 
 bool unbind_driver(const std::string& address) {
     return write_file("/sys/bus/pci/drivers/orrery/unbind", address);
+}
+
+std::uint64_t bad_keys() {
+    std::uint64_t sum = 0;
+    std::error_code error;
+    for (const std::string& address : pci_addresses())
+        for (const auto& port : fs::directory_iterator("/sys/bus/pci/devices/" + address + "/links", error))
+            sum += std::strtoull(read_file(port.path() / "bad_keys").c_str(), nullptr, 10);
+    return sum;
 }
 
 bool write_file(const std::string& path, const std::string& text) {

@@ -1,6 +1,7 @@
 // The cards as PCI devices: which there are, and the driver that comes to them and leaves.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ int node_of(const std::string& address);
 // Through sysfs; whether it could be done.
 bool bind_driver(const std::string& address);
 bool unbind_driver(const std::string& address);
+
+// Requests with a wrong key that ports of cards with a driver have refused: in a test without a card that lies there is
+// none, whatever becomes of links and cards.
+std::uint64_t bad_keys();
 
 bool write_file(const std::string& path, const std::string& text);
 // The first line.

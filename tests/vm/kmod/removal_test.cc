@@ -378,6 +378,7 @@ class OwnerGoes : public Removal {
         if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
         owner_ = cards_.size() - 1;
     }
+    void TearDown() override { EXPECT_EQ(bad_keys(), 0u); }
     unsigned node(std::size_t card) const { return static_cast<unsigned>(node_of(cards_[card])); }
     // Two mappings, one of large pages and one that begins with small ones: the second begins behind a hole.
     void import(const User& user, int dma_buf) const {

@@ -135,6 +135,7 @@ class WayCut : public Ways {
     }
     void TearDown() override {
         if (out_) put_in();
+        EXPECT_EQ(bad_keys(), 0u);
     }
     void pull() {
         out_ = true;

@@ -2,6 +2,7 @@
 // writes there. They tell each other by files in /share what has been done. VM 1 ends in the middle of it.
 // kmod_fabric losses: fault plans lose messages of VM 1's, and nothing is carried out behind one that is
 // lost.
+// kmod_fabric forged: VM 1's card sends another key than it was given, by its fault plan.
 // kmod_fabric stuck CARD: with two cards each, at one switch. VM 0's card of that index writes to VM 1's
 // second, which a debugger holds; what the first ones share ends or stays as if nothing were. If it is the
 // first one that writes, what it says to the other is behind that, until that is lost.
@@ -155,6 +156,7 @@ int own() {
     check(place.memory.words()[kBytes / 8 - 1] == 0x1234567, "and all that it had written before");
     // An import asks again when the answer takes long.
     check(std::atoi(link_file("forged").c_str()) >= 2, "forged handles are counted");
+    check(link_file("bad_keys") == "0", "and what came carried its key");
     check(link_file("foreign_node") == "512", "the other's number is known");
     check(revoke(place, handle) == 0, "the handle was taken back");
     put("revoked", "");
@@ -351,6 +353,39 @@ int write_with_losses() {
     return 0;
 }
 
+// What VM 1's card sends carries none of the keys that its driver was told with the handle.
+int own_beside_forger() {
+    Place place(0);
+    place.make_memory(kBytes);
+    check(place.queue->run(std::vector{fill(kVa, kBytes, 7)}) == 0, "memory of this card");
+    const drm_orr_fabric_export handle = make_handle(place, ORR_FABRIC_SEMAPHORE);
+    give("handle", handle);
+    get("sent");
+    check(comes_true([] { return std::atoi(link_file("bad_keys").c_str()) >= 5; }), "wrong keys are counted");
+    check(link_file("denied") == link_file("bad_keys"), "and nothing else was refused");
+    check(link_file("forged") == "0", "the handle was the right one");
+    for (std::uint64_t word = 0; word < kBytes / 8; ++word)
+        if (place.memory.words()[word] != 7) fail(fmt::format("word {} was written", word));
+    check(revoke(place, handle) == 0, "the handle was taken back");
+    put("looked", "");
+    fmt::print("owner: passed\n");
+    return 0;
+}
+
+int forge_there() {
+    Place place(0);
+    place.make_memory(kBytes);
+    std::uint32_t handle = 0;
+    take(place, to_import(get("handle")), handle);
+    // As long as they find room they have left, whatever becomes of them.
+    std::ignore = place.queue->run(
+        std::vector{fill(kVa, kBytes, 9), copy(kVa, kThere, kBytes), signal(kThere + 4096, 99)});
+    check(comes_true([] { return std::atoi(link_file("refused").c_str()) >= 5; }), "each was told to the sender");
+    put("sent", "");
+    get("looked");
+    return 0;
+}
+
 // Fills what there is between two cards.
 constexpr std::uint32_t kFillers = 48, kFillLimitUs = 100'000'000;
 
@@ -431,6 +466,7 @@ int main(int argc, char** argv) {
     const char* vm = std::getenv("ORR_VM");
     const bool writes = vm != nullptr && *vm == '1';
     const std::string_view what = argc > 1 ? argv[1] : "";
+    if (what == "forged") return writes ? forge_there() : own_beside_forger();
     if (what == "losses") return writes ? write_with_losses() : own_with_losses();
     if (what == "stuck" && argc == 3)
         return writes ? write_beside_stuck() : own_beside_stuck(static_cast<unsigned>(std::atoi(argv[2])));

@@ -1,0 +1,105 @@
+// Requests that carry another key than the owner's driver has given: refused, counted at the owner's port, told to
+// both. For a VM of two cards of which card 0 forges all that it sends, by its fault plan (ORRERY_FORGES).
+#include <gtest/gtest.h>
+#include <orrery/hw/mmu.h>
+#include <sys/klog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "tests/vm/kmod/pci.h"
+#include "tests/vm/kmod/place.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kOwn = 0x50000000;
+
+template <class Condition>
+bool comes_true(Condition condition) {
+    for (int tries = 0; tries < 2000; ++tries) {
+        if (condition()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+}
+
+// Of a file of all ports of a card.
+std::uint64_t sum_of(unsigned card, const char* file) {
+    std::uint64_t sum = 0;
+    const std::string links = "/sys/bus/pci/devices/" + pci_addresses().at(card) + "/links";
+    for (const auto& port : std::filesystem::directory_iterator(links))
+        sum += std::strtoull(read_file(port.path() / file).c_str(), nullptr, 10);
+    return sum;
+}
+
+// Whether the kernel's log has a line of this card's with that.
+bool is_told(unsigned card, const std::string& what) {
+    constexpr int kReadAll = 3;
+    std::string log(1 << 20, '\0');
+    const int bytes = ::klogctl(kReadAll, log.data(), static_cast<int>(log.size()));
+    log.resize(static_cast<std::size_t>(std::max(bytes, 0)));
+    for (std::size_t at = 0; (at = log.find(what, at)) != std::string::npos; ++at) {
+        const std::size_t line = log.rfind('\n', at) + 1;
+        if (log.substr(line, at - line).find(pci_addresses().at(card)) != std::string::npos) return true;
+    }
+    return false;
+}
+
+class Forged : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (std::getenv("ORRERY_FORGES") == nullptr) GTEST_SKIP() << "no card forges";
+        for (Place* place : {&forger_, &owner_})
+            place->make_memory();
+        EXPECT_EQ(make_buffer(forger_.fd(), forger_.vm, kOwn, 4096, ORR_BO_VRAM, own_), 0);
+    }
+    // At kThere of each the other's.
+    void share(const Place& place, const Place& owner) const {
+        File dma_buf;
+        std::uint32_t handle = 0;
+        ASSERT_EQ(export_bo(owner.fd(), owner.memory.handle, dma_buf), 0);
+        ASSERT_EQ(import_bo(place.fd(), dma_buf.get(), handle), 0);
+        ASSERT_EQ(map(place.fd(), place.vm, handle, kThere, 4096, ORR_BIND_READ | ORR_BIND_WRITE), 0);
+    }
+    static constexpr std::uint64_t kThere = 0x70000000;
+    Place forger_{0}, owner_{1};
+    Buffer own_;
+};
+
+TEST_F(Forged, IsRefusedCountedAndToldToBoth) {
+    share(forger_, owner_);
+    share(owner_, forger_);
+    // The other direction is as it should be.
+    ASSERT_EQ(owner_.queue->run(std::vector{fill(kVa, 4096, 7), copy(kVa, kThere, 2048)}), 0);
+    EXPECT_TRUE(comes_true([&] { return forger_.memory.words()[255] == 7; }));
+    EXPECT_EQ(sum_of(0, "bad_keys"), 0u);
+    // A write and a signal: what says so comes behind them.
+    std::uint64_t bad = sum_of(1, "bad_keys"), refused = sum_of(0, "refused");
+    EXPECT_EQ(bad + refused, 0u);
+    ASSERT_EQ(forger_.queue->run(std::vector{fill(kOwn, 4096, 9), copy(kOwn, kThere, 4096), signal(kThere, 99)}), 0);
+    EXPECT_TRUE(comes_true([&] { return sum_of(1, "bad_keys") >= 2; }));
+    EXPECT_TRUE(comes_true([&] { return sum_of(0, "refused") >= 2; }));
+    bad = sum_of(1, "bad_keys");
+    EXPECT_EQ(sum_of(0, "refused"), bad) << "the sender hears of each";
+    EXPECT_EQ(sum_of(1, "denied"), bad);
+    for (unsigned word = 0; word < 512; ++word)
+        ASSERT_EQ(owner_.memory.words()[word], 7u) << word;
+    // A read.
+    drm_orr_queue_wait out{};
+    std::ignore = forger_.queue->run(std::vector{copy(kThere, kOwn, 4096)}, out);
+    EXPECT_NE(out.error, 0u);
+    EXPECT_EQ(out.error_detail & 0xff, std::uint64_t{ORR_FAULT_PEER_KEY}) << out.error << ' ' << out.error_detail;
+    EXPECT_EQ(own_.words()[0], 9u);
+    EXPECT_GT(sum_of(1, "bad_keys"), bad);
+    EXPECT_EQ(sum_of(0, "bad_keys"), 0u);
+    EXPECT_TRUE(comes_true([&] { return is_told(1, "requests came with a wrong key"); }));
+    EXPECT_TRUE(comes_true([&] { return is_told(0, "the last for its key"); }));
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
