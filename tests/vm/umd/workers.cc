@@ -122,51 +122,62 @@ int spin() {
     return orrDeviceSynchronize() == orrErrorLaunchTimeout ? 0 : 1;
 }
 
-// Another user, whose kernel has all cores of device 1 until it is told to end: of high priority, or as a
-// launch of its own.
+// Another user, whose kernels have all cores of some cards until they are told to end: of high priority on
+// the last card, or a launch of its own over the second half of them.
 int keep_cores(bool of_high_priority) {
     struct stat node{};
     if (::stat("/dev/accel/accel0", &node) != 0 || ::setgid(node.st_gid) != 0 || ::setuid(1001) != 0)
         return 2;
-    orrModule_t module = nullptr;
+    int cards = 0;
+    TRY(orrGetDeviceCount(&cards));
+    const int first = of_high_priority ? cards - 1 : cards / 2;
+    orrLibrary_t library = nullptr;
     orrFunction_t function = nullptr;
-    orrStream_t stream = nullptr;
-    std::uint32_t cores = 0;
     void* memory = nullptr;
     const auto image = umd_test_kernels_image();
-    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-    attributes.priority = of_high_priority ? -1 : 0;
-    attributes.limit_us = 10'000'000;  // more needs a privilege
-    TRY(orrSetDevice(1));
-    TRY(orrModuleLoadData(&module, image.data(), image.size()));
-    TRY(orrModuleGetFunction(&function, module, "meet"));
-    TRY(orrStreamCreateWithAttributes(&stream, &attributes));
-    TRY(orrOccupancyMaxActiveGroups(&cores, function, {1, 1, 1}, 0, 0));
+    TRY(orrLibraryLoadData(&library, image.data(), image.size()));
+    TRY(orrLibraryGetFunction(&function, library, "meet"));
     TRY(orrMallocHost(&memory, 4096, 0));
     auto* const arrived = static_cast<std::uint64_t*>(memory);
     std::memset(memory, 0, 4096);
-    // The last one is the host.
-    const TestArgs args{arrived, cores + 1, 1};
-    orrLaunchParams params = ORR_INIT(orrLaunchParams);
-    params.function = function;
-    params.grid = {cores, 1, 1};
-    params.block = {1, 1, 1};
-    params.args = &args;
-    params.bytes = sizeof(args);
-    params.stream = stream;
-    if (of_high_priority) {
-        TRY(orrLaunchKernel(function, params.grid, params.block, &args, sizeof(args), 0, stream));
-    } else {
-        const orrLaunchParams* const part = &params;
-        TRY(orrLaunchGang(&part, 1, 0));
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+    attributes.priority = of_high_priority ? -1 : 0;
+    attributes.limit_us = 10'000'000;  // more needs a privilege
+    std::vector<orrLaunchParams> parts;
+    std::uint32_t groups = 0;
+    for (int device = first; device < cards; ++device) {
+        orrLaunchParams& part = parts.emplace_back(ORR_INIT(orrLaunchParams));
+        part.function = function;
+        part.block = {1, 1, 1};
+        std::uint32_t cores = 0;
+        TRY(orrSetDevice(device));
+        TRY(orrStreamCreateWithAttributes(&part.stream, &attributes));
+        TRY(orrOccupancyMaxActiveGroups(&cores, function, part.block, 0, 0));
+        part.grid = {cores, 1, 1};
+        groups += cores;
     }
-    while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < cores)
+    // The last one is the host.
+    const TestArgs args{arrived, groups + 1, 1};
+    std::vector<const orrLaunchParams*> pointers;
+    for (orrLaunchParams& part : parts) {
+        part.args = &args;
+        part.bytes = sizeof(args);
+        pointers.push_back(&part);
+    }
+    if (of_high_priority) {
+        const orrLaunchParams& part = parts.front();
+        TRY(orrLaunchKernel(function, part.grid, part.block, &args, sizeof(args), 0, part.stream));
+    } else {
+        TRY(orrLaunchGang(pointers.data(), pointers.size(), 0));
+    }
+    while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < groups)
         ::usleep(1000);
     std::ofstream("/tmp/cores-kept") << "1\n";
     while (::access("/tmp/cores-free", F_OK) != 0)
         ::usleep(1000);
     __atomic_fetch_add(arrived, 1, __ATOMIC_SEQ_CST);
-    TRY(orrStreamSynchronize(stream));
+    for (const orrLaunchParams& part : parts)
+        TRY(orrStreamSynchronize(part.stream));
     return 0;
 }
 
