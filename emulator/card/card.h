@@ -221,6 +221,7 @@ class Card final : private SocEffects {
     // Nothing follows from it that another card could hear of.
     static bool is_quiet(Command::Kind kind);
     void on_host(ModelTime now);
+    bool is_recorded() const { return !config_.record.empty() || config_.flight_segment != 0; }
     bool keeps_step() const { return lockstep_ != nullptr && lockstep_->active(); }
     // Only others can give this card leave to go on.
     bool waits_for_others() const;
@@ -278,9 +279,8 @@ class Card final : private SocEffects {
     std::unique_ptr<Windows> windows_;
     std::unique_ptr<SocRegisters> soc_;
     std::unique_ptr<Recorder> recorder_;
-    LinkLog link_log_{[this](unsigned kind, std::initializer_list<std::uint64_t> fields) {
-        core_->note(kind, fields);
-    }};  // of a recording, not of a flight recorder
+    LinkLog link_log_{
+        [this](unsigned kind, std::initializer_list<std::uint64_t> fields) { core_->note(kind, fields); }};
     TraceSink sink_{host_};
     ModelTime sample_period_ = 0;  // 0: none
     ModelTime pc_period_ = 0;      // likewise

@@ -183,13 +183,13 @@ std::expected<void, std::string> Card::build() {
         };
         hooks.poke_room = [this, port] { return soc_->poke_room(port); };
         hooks.barrier = [this](const link::Message& message) { return barriers_->take(message); };
-        if (!config_.record.empty())
+        if (is_recorded())
             hooks.crossed = [this, port](const link::Message& message, unsigned channel, bool sent) {
                 link_log_.crossed(port, channel, message, sent);
             };
         hooks.changed = [this](std::uint32_t changed, std::uint32_t) {
             publish_link(changed);
-            if (!config_.record.empty()) link_log_.changed(*links_[changed]);
+            if (is_recorded()) link_log_.changed(*links_[changed]);
             barriers_->ways_changed();
             raise(ORR_IRQ_LINK);
         };

@@ -27,6 +27,10 @@ std::expected<void, std::string> Card::build_recorder() {
     recorder_ = *std::move(made);
     core_->record(recorder_.get());
     recorder_->writer().on_room([this] { wake(); });
+    recorder_->on_segment([this] {
+        for (const auto& link : links_)
+            if (link != nullptr) link_log_.say(*link);
+    });
     doorbells_->on_ring([this](std::uint32_t tag, std::uint64_t value, unsigned page, unsigned slot) {
         core_->note(ORR_OTRACE_NOTE_DOORBELL, {tag, value, page, slot});
     });
@@ -34,7 +38,7 @@ std::expected<void, std::string> Card::build_recorder() {
 }
 
 void Card::finish_recording() {
-    if (!config_.record.empty()) link_log_.finish();
+    link_log_.finish();
     core_->finish_recording();
 }
 

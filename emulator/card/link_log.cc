@@ -35,8 +35,12 @@ void LinkLog::end_port(unsigned port) {
 }
 
 void LinkLog::changed(const LinkPort& port) {
+    end_port(port.config().port);
+    say(port);
+}
+
+void LinkLog::say(const LinkPort& port) {
     const LinkConfig& config = port.config();
-    end_port(config.port);
     note_(ORR_OTRACE_NOTE_LINK_STATE,
           {config.port | std::uint64_t{port.state()} << 8 | std::uint64_t{port.peer_port()} << 16 |
                (port.peer_is_switch() ? 1u << 24 : 0u),

@@ -21,6 +21,8 @@ class LinkLog {
 
     void crossed(unsigned port, unsigned channel, const link::Message& message, bool sent);
     void changed(const LinkPort& port);
+    // The port's state, for who does not see what was noted before.
+    void say(const LinkPort& port);
     // The recording ends.
     void finish();
 

@@ -116,7 +116,7 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
     if (!fd) return refuse("made");
     if (flight) made->file_ = fmt::format("/proc/{}/fd/{}", ::getpid(), fd.get());
     // Never the file behind a link of somebody else's, nor a device.
-    struct stat status{};
+    struct stat status {};
     if (::fstat(fd.get(), &status) != 0) return refuse("made");
     if (!S_ISREG(status.st_mode)) {
         return std::unexpected(fmt::format(
@@ -274,6 +274,7 @@ void Recorder::flush(const HartState& state, std::span<const std::uint8_t> sram,
     const bool next = !halted_ && !image_new_ && segment_is_full();
     if (cost_ >= keyframe_cost_ || next) write_keyframe(state, sram, rest_ps);
     if (next) resume(state, sram, rest_ps);
+    if (next && on_segment_) on_segment_();
 }
 
 void Recorder::write_keyframe(const HartState& state, std::span<const std::uint8_t> sram,
@@ -446,7 +447,8 @@ void Recorder::start(const Start& start) {
     port_.cut();
     pages_.begin(start.sram);
     halted_ = false;
-    if (segment_is_full()) {
+    const bool next = segment_is_full();
+    if (next) {
         begin_segment();
         image_new_ = image_known_;
     }
@@ -479,6 +481,7 @@ void Recorder::start(const Start& start) {
     at_rest_ = false;
     lines_ = 0;
     begin_block(start.state.steps, start.time);
+    if (next && on_segment_) on_segment_();
 }
 
 void Recorder::stop(const HartState& state, std::span<const std::uint8_t> sram, std::uint64_t time,

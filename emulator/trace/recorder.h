@@ -10,6 +10,7 @@
 #include <cstring>
 #include <expected>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -102,6 +103,9 @@ class Recorder {
     [[gnu::always_inline]] void port_word(std::uint64_t steps, std::uint64_t time, std::uint64_t word) {
         if (!port_.put(steps, time, word)) overrun();
     }
+
+    // Is called when a segment begins that does not have what was noted in those before it.
+    void on_segment(std::function<void()> call) { on_segment_ = std::move(call); }
 
     // --- any time; `steps` are those of the hart since its start ---
     void note(unsigned kind, std::uint64_t steps, std::uint64_t time,
@@ -212,6 +216,7 @@ class Recorder {
     std::string name_;
     std::vector<std::uint8_t> header_;  // of the file, and of segments
     std::uint64_t flight_segment_ = 0;
+    std::function<void()> on_segment_;
     std::vector<std::uint8_t> symbols_;
     std::unique_ptr<RecordWriter> writer_;
     bool ended_ = false;               // finish() was called

@@ -212,10 +212,12 @@ class Wired : public ::testing::Test {
         sockets_.push_back(fmt::format("/tmp/orrery-links-{}-{}", ::getpid(), sockets_.size()));
         return sockets_.back();
     }
-    void add(std::uint64_t uid, const std::vector<std::string>& links) {
+    // flight_segment: not 0: of a flight recorder.
+    void add(std::uint64_t uid, const std::vector<std::string>& links, std::uint64_t flight_segment = 0) {
         CardConfig config = CardRig::config();
         config.uid = uid;
-        config.record = files_.names[rigs_.size()];
+        config.flight_segment = flight_segment;
+        (flight_segment != 0 ? config.flight_file : config.record) = files_.names[rigs_.size()];
         for (const std::string& link : links)
             config.links.push_back(*LinkConfig::parse(link));
         rigs_.push_back(std::make_unique<CardRig>(std::move(config)));
@@ -250,6 +252,12 @@ class Wired : public ::testing::Test {
     // The first card writes a row into the last one's memory.
     void write_from_first_to_last(std::uint32_t last_node) {
         CardRig &first = *rigs_.front(), &last = *rigs_.back();
+        prepare_write(last_node);
+        write_row(0x5a);
+        EXPECT_EQ(first.card().vram().data()[0x40000], last.card().vram().data()[kArrives]);
+    }
+    void prepare_write(std::uint32_t last_node) {
+        CardRig &first = *rigs_.front(), &last = *rigs_.back();
         last.grant(0, 0, kArrives, ORR_PAGE_SIZE, 1);
         for (int n = 0; n < 100; ++n)
             step();
@@ -257,7 +265,10 @@ class Wired : public ::testing::Test {
         first.map_page(kAsid, kFrom, 0x40000, emu::kRw);
         first.map_page(kAsid, kTo, kArrives, emu::kRw | emu::of_node(last_node));
         first.run(first.set_root(kAsid));
-        std::memset(first.card().vram().data() + 0x40000, 0x5a, kRow);
+    }
+    void write_row(std::uint8_t byte) {
+        CardRig &first = *rigs_.front(), &last = *rigs_.back();
+        std::memset(first.card().vram().data() + 0x40000, byte, kRow);
         orr_desc_copy copy{};
         copy.op = ORR_DESC_COPY;
         copy.asid = kAsid;
@@ -267,7 +278,7 @@ class Wired : public ::testing::Test {
         copy.rows = 1;
         first.run(CardRig::start_job(0, copy, 1));
         const std::uint8_t* const there = last.card().vram().data() + kArrives;
-        ASSERT_TRUE(step_until([&] { return there[0] == 0x5a && there[kRow - 1] == 0x5a; }));
+        ASSERT_TRUE(step_until([&] { return there[0] == byte && there[kRow - 1] == byte; }));
     }
     std::map<std::string, std::vector<Json>> recorded() {
         const std::size_t count = rigs_.size();
@@ -312,6 +323,38 @@ TEST_F(Wired, OnAChainBothLinksOfAWayShowTheWrite) {
         EXPECT_EQ(at(*row, "left_ps") - at(*row, "begin_ps"), kRow * kPsPerByte);
     }
     EXPECT_EQ(at(second[0], "left_ps") - at(first[0], "end_ps"), kThroughCard);
+}
+
+// Each flush begins a segment, of which the last eight are kept: what crossed in them is there, with the
+// states of links that came up long before.
+TEST_F(Wired, FlightRecordersHaveWhatCrossedLast) {
+    const std::string one = socket();
+    add(1, {"0:listen:" + one}, 1);
+    add(2, {"0:connect:" + one}, 1);
+    ASSERT_TRUE(all_up({1, 1}));
+    rigs_[0]->join(1, 0, 2);
+    rigs_[1]->join(2, 0, 1);
+    prepare_write(2);
+    rigs_[1]->boot_script();
+    constexpr unsigned kSegments = 20;
+    for (unsigned n = 0; n < kSegments; ++n) {
+        write_row(static_cast<std::uint8_t>(1 + n));
+        for (auto& rig : rigs_) {
+            rig->run({});
+            rig->card().flush_recording();
+        }
+    }
+    const auto rows = recorded();
+    ASSERT_EQ(rows.size(), 1u) << "the other direction is idle";
+    const std::vector<Json>& row = rows.at("card 0 port 0 to card 1 port 0");
+    ASSERT_GE(row.size(), 2u);
+    EXPECT_LT(row.size(), kSegments) << "nothing was left behind: that shows nothing";
+    const Json& last = row.back();
+    EXPECT_EQ(last["operation"], "write");
+    EXPECT_EQ(last["bytes"], kRow);
+    EXPECT_EQ(at(last, "came_ps") - at(last, "begin_ps"), kLatency);
+    EXPECT_EQ(last["sent"], true);
+    EXPECT_EQ(last["taken"], true) << "both ends have recorded the same";
 }
 
 // The switch has no recording: its links are as the cards at their other ends saw them.
