@@ -37,6 +37,25 @@ void none_pipeline();
 void none_at_peak();
 void none_one_short_kernel();
 void none_in_step();
+void vram_columns();
+void vram_swap_by_copy();
+void latency_tickets();
+void latency_host_table();
+void launch_small_copies();
+void host_pageable_input();
+void host_asks_each_step();
+void copy_behind_null_stream();
+void imbalance_few_groups();
+void imbalance_buckets();
+void preemption_by_gangs();
+void quota_beside_another();
+void link_halo();
+void rank_full_buffers();
+void rank_with_border();
+void none_two_halves();
+void none_matrices();
+void none_halo_hidden();
+void none_beside_quota();
 
 namespace {
 
@@ -77,6 +96,25 @@ constexpr Case kCases[] = {
     {"none_at_peak", "none", "one kernel after the other at the peak", none_at_peak, 0},
     {"none_one_short_kernel", "none", "one kernel of some microseconds", none_one_short_kernel, 0},
     {"none_in_step", "none", "barriers between cards that have the same to do", none_in_step, 0},
+    {"vram_columns", "vram_bandwidth", "a matrix by columns, which do not fit into the cache", vram_columns, 0},
+    {"vram_swap_by_copy", "vram_bandwidth", "copies results back into the input instead of swapping pointers", vram_swap_by_copy, 0},
+    {"latency_tickets", "latency", "atomics on one counter, each of which is waited for", latency_tickets, 0},
+    {"latency_host_table", "latency", "entry by entry through a table in the host's memory", latency_host_table, 0},
+    {"launch_small_copies", "launch", "2.4 MiB in pieces of 4 KiB", launch_small_copies, 0},
+    {"host_pageable_input", "host", "waits for each copy from ordinary memory, which the host copies itself", host_pageable_input, 0},
+    {"host_asks_each_step", "host", "looks after each step of 2 us whether that was the last", host_asks_each_step, 0},
+    {"copy_behind_null_stream", "copy_not_overlapped", "four streams, all of them behind the null stream", copy_behind_null_stream, 0},
+    {"imbalance_few_groups", "imbalance", "three groups on eight cores, and a quota that never counts", imbalance_few_groups, 0},
+    {"imbalance_buckets", "imbalance", "sorts buckets of which two have most", imbalance_buckets, 0},
+    {"preemption_by_gangs", "preemption", "another process has kernels over both cards", preemption_by_gangs, 0},
+    {"quota_beside_another", "quota", "a fifth of the card, and another process takes the rest", quota_beside_another, 0},
+    {"link_halo", "link", "what neighbours need takes longer than their kernels", link_halo, 0},
+    {"rank_full_buffers", "other_card", "card 0 waits until card 1 has used a buffer", rank_full_buffers, 0},
+    {"rank_with_border", "rank", "barriers, and card 0 has four times the work", rank_with_border, 1, "waiting for rank 0"},
+    {"none_two_halves", "none", "two streams, each with half of the cores", none_two_halves, 0},
+    {"none_matrices", "none", "a product of matrices out of registers", none_matrices, 0},
+    {"none_halo_hidden", "none", "what neighbours need comes while they work", none_halo_hidden, 0},
+    {"none_beside_quota", "none", "another process may have a twentieth of the card", none_beside_quota, 0},
 };
 
 }  // namespace

@@ -1,13 +1,9 @@
 // Limits that one card knows.
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <deque>
-#include <stdexcept>
+#include <memory>
 
+#include "tests/vm/prof/planted/beside.h"
 #include "tests/vm/prof/planted/cases.h"
 #include "tests/vm/prof/planted/work.h"
 
@@ -145,45 +141,19 @@ void imbalance_tail() {
     repeat("mix_integers", 4, Work(), {.groups = cores() + 1, .rounds = 12'000});
 }
 
-// Kernels of this process beside those of another one, which has the card's cores for most of the time. It is
-// forked before this one has used the card, and not recorded for long: it ends when this one has.
+// Kernels of this process beside those of another one, which has the card's cores for most of the time.
 void beside_another(const orrStreamAttributes& others) {
-    int ends[2], begun[2];
-    if (::pipe(ends) != 0 || ::pipe(begun) != 0) throw std::runtime_error("no pipe");
-    const pid_t other = ::fork();
-    if (other == 0) {
-        ::close(ends[1]);
-        const Work work;
-        const orrery::Stream stream(others);
-        pollfd over{.fd = ends[0], .events = POLLIN, .revents = 0};
-        // So far ahead that it has work on the card also while it stands still itself.
-        constexpr unsigned kRowsAhead = 100;
-        std::deque<orrery::Event> rows;
-        for (unsigned row = 1; ::poll(&over, 1, 0) == 0; ++row) {
-            for (unsigned i = 0; i < 4; ++i)
-                work.launch("multiply_add", {.rounds = 8'000}, stream);
-            rows.emplace_back(orrEventDisableTiming);
-            rows.back().record(stream);
-            if (row < kRowsAhead) continue;
-            if (row == kRowsAhead) (void)!::write(begun[1], "", 1);
-            rows.front().synchronize();
-            rows.pop_front();
-        }
-        ::_exit(0);
-    }
-    char byte;
-    (void)!::read(begun[0], &byte, 1);
-    {
-        const Work work;
-        const orrery::Stream stream;
-        for (unsigned i = 0; i < 6; ++i)
-            work.launch("mix_integers", {.rounds = 8'000}, stream);
-        stream.synchronize();
-    }
-    ::close(ends[1]);
-    ::waitpid(other, nullptr, 0);
-    for (const int end : {ends[0], begun[0], begun[1]})
-        ::close(end);
+    beside(
+        100,
+        [&] {
+            return [work = std::make_shared<Work>(), stream = std::make_shared<orrery::Stream>(others)](
+                       const orrery::Event& done) {
+                for (unsigned i = 0; i < 4; ++i)
+                    work->launch("multiply_add", {.rounds = 8'000}, *stream);
+                done.record(*stream);
+            };
+        },
+        [] { repeat("mix_integers", 6, Work(), {.rounds = 8'000}); });
 }
 void preemption_by_urgent() {
     orrStreamAttributes urgent = ORR_INIT(orrStreamAttributes);

@@ -1,6 +1,5 @@
 // Limits that lie between two cards.
 #include <array>
-#include <optional>
 
 #include <orrery/group.h>
 
@@ -9,24 +8,6 @@
 
 namespace planted {
 namespace {
-
-// A card's memory, kernels and stream, made with it as the current device.
-struct Side {
-    explicit Side(int number, std::size_t bytes) {
-        const orrery::DeviceGuard guard(number);
-        device = number;
-        work.emplace(bytes);
-        stream.emplace();
-    }
-    int device = 0;
-    std::optional<Work> work;
-    std::optional<orrery::Stream> stream;
-};
-
-void join_cards() {
-    orrery::enable_peer_access(0, 1);
-    orrery::enable_peer_access(1, 0);
-}
 
 // Rounds at whose end both wait for each other; what each does in one is `rounds`.
 void in_step(const std::array<std::uint64_t, 2>& rounds) {

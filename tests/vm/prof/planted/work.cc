@@ -44,4 +44,15 @@ void Work::launch(const char* kernel, const Shape& shape, const PlantedArgs& arg
     orrery::launch(library.function(kernel), {shape.groups, 1, 1}, {1, 1, 1}, all, 0, stream);
 }
 
+Side::Side(int number, std::size_t bytes) : device(number) {
+    const orrery::DeviceGuard guard(number);
+    work.emplace(bytes);
+    stream.emplace();
+}
+
+void join_cards() {
+    orrery::enable_peer_access(0, 1);
+    orrery::enable_peer_access(1, 0);
+}
+
 }  // namespace planted

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <orrery/orrery.hpp>
@@ -41,5 +42,27 @@ class Work {
     std::vector<std::uint32_t> order_;
     mutable bool written_ = false;
 };
+
+// Streams that it holds do nothing until it opens: all of a program is queued by then, so that however slowly
+// the host queues it is not in the card's time.
+class Gate {
+  public:
+    void hold(const orrery::Stream& stream) const { stream.wait(opened_, 1); }
+    void open() const { opened_.signal(1); }
+
+  private:
+    orrery::Semaphore opened_;
+};
+
+// A card's memory, kernels and stream, made with it as the current device.
+struct Side {
+    explicit Side(int number, std::size_t bytes);
+    int device = 0;
+    std::optional<Work> work;
+    std::optional<orrery::Stream> stream;
+};
+
+// Lets cards 0 and 1 reach each other's memory.
+void join_cards();
 
 }  // namespace planted
