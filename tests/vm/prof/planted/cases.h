@@ -1,27 +1,56 @@
 // Programs that are each slow for one reason, which the author knows: what `orrery-prof explain` says of them
-// is held against that.
+// is held against that. Who adds one has not read explain's rules.
 #pragma once
 
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace planted {
 
+// Of the time that the program took on its card.
+struct Range {
+    double least = 0, most = 1;
+};
+
 struct Case {
     const char* name;
-    // The rule that explain has to put first; "none": it has to say that nothing limits it.
+    // The rule that explain's verdict has to name first; "none": it has to say that nothing limits it.
     const char* limit;
     const char* why;
     void (*run)();
-    int device;              // of which it has to say so
-    const char* title = "";  // as it has to call it; "": whatever
+    int device = 0;  // of which it has to say so
+    // What it has to say of it, in its title or its evidence; "": whatever.
+    const char* words = "";
+    // A rule that it may name before, as something that is at its bound for much of the time: it is.
+    const char* at_bound = "";
+    // How much of the time the limit takes, as far as it follows from the program. For "none": how much
+    // something else than what is at its bound may take.
+    Range share = {};
+    // What would be gained without it, where explain says that as a time.
+    Range gain = {};
+    // Another device that nothing holds up; -1: there is none.
+    int innocent = -1;
+    // It has work on both cards, which have to keep step: free ones wait for each other as their hosts do.
+    bool in_step = false;
 };
 
+const std::vector<Case>& one_card_cases();
+const std::vector<Case>& several_cards_cases();
+const std::vector<Case>& fresh_one_card_cases();
+const std::vector<Case>& fresh_several_cards_cases();
+
 const Case* find(std::string_view name);
-// The names of all.
-void list();
-// Empty if what `orrery-prof explain --json` says is right, else a line.
-std::string judge(const Case& one, std::istream& explained);
+// The names of all whose cards keep step, or need not.
+void list(bool in_step);
+
+// What is wrong in what `orrery-prof explain --json` says of it; empty: nothing.
+std::string wrong_in(const Case& one, std::istream& explained);
+// What explain is known to say wrongly of it; null: nothing.
+const char* known_wrong(std::string_view name);
+// What the test has to complain of: what is wrong, unless that is known, and what is known to be wrong and is
+// not.
+std::string complaint(const Case& one, const char* known, const std::string& wrong);
 
 }  // namespace planted

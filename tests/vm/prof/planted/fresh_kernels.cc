@@ -4,9 +4,9 @@
 
 #include "kernels.h"
 
-// Each group adds up 1,024 rows of a matrix by rows, `rounds` columns, with a lane for each row: neighbours in
-// a register lie `skew` floats apart. A line that came for one column is out of the cache (512 lines) before
-// the next one wants it.
+// Each group adds up 1,024 rows of a matrix by rows, `rounds` columns, with a lane for each row: neighbours
+// in a register lie `skew` floats apart. A line that came for one column is out of the cache (512 lines)
+// before the next one wants it.
 ORR_KERNEL void add_columns(const PlantedArgs* args) {
     const size_t lanes = __riscv_vsetvlmax_e32m8();
     const ptrdiff_t pitch = static_cast<ptrdiff_t>(args->skew * sizeof(float));
@@ -31,8 +31,8 @@ ORR_KERNEL void draw_tickets(const PlantedArgs* args) {
     counter[64 * (orr::group_x() + 1)] = drawn;
 }
 
-// Sorts a bucket of numbers by insertion. There are two of each size, the next two are half as large: `rounds`
-// is that of the first.
+// Sorts a bucket of numbers by insertion. There are two of each size, the next two are half as large:
+// `rounds` is that of the first.
 ORR_KERNEL void sort_bucket(const PlantedArgs* args) {
     uint32_t* const bucket = reinterpret_cast<uint32_t*>(args->out) + args->rounds * orr::group_x();
     const uint64_t count = args->rounds >> (orr::group_x() / 2);
@@ -47,8 +47,8 @@ ORR_KERNEL void sort_bucket(const PlantedArgs* args) {
 }
 
 // Four rows of a product of matrices, in strips of a register's columns: what is loaded of `in` is used four
-// times, and the four rows, which lie behind each other by column in `out`, stay in the cache over all `rounds`
-// strips. The inner dimension is 256.
+// times, and the four rows, which lie behind each other by column in `out`, stay in the cache over all
+// `rounds` strips. The inner dimension is 256.
 ORR_KERNEL void multiply_matrices(const PlantedArgs* args) {
     constexpr uint64_t kInner = 256;
     const size_t lanes = __riscv_vsetvlmax_e32m4();
@@ -66,5 +66,20 @@ ORR_KERNEL void multiply_matrices(const PlantedArgs* args) {
         }
         __riscv_vse32_v_f32m4(result, __riscv_vfadd_vv_f32m4(a, b, lanes), lanes);
         __riscv_vse32_v_f32m4(result + 2 * lanes, __riscv_vfadd_vv_f32m4(c, d, lanes), lanes);
+    }
+}
+
+// Twelve steps at whose end all groups wait for each other, by looking whether the last one has come. The
+// last group has `skew` times the others' work.
+ORR_KERNEL void meet_in_steps(const PlantedArgs* args) {
+    orr::GridBarrier* const meeting = reinterpret_cast<orr::GridBarrier*>(args->out);
+    const size_t lanes = __riscv_vsetvlmax_e32m4();
+    const uint64_t rounds = orr::group_x() == orr::grid_x() - 1 ? args->rounds * args->skew : args->rounds;
+    vfloat32m4_t a = __riscv_vfmv_v_f_f32m4(1.0f, lanes);
+    for (uint32_t step = 0; step < 12; ++step) {
+        for (uint64_t round = rounds; round != 0; --round)
+            a = __riscv_vfmadd_vf_f32m4(a, 0.5f, a, lanes);
+        __riscv_vse32_v_f32m4(args->out + lanes * (orr::group_x() + 1), a, lanes);
+        orr::grid_barrier(meeting);
     }
 }

@@ -1,4 +1,6 @@
-// planted CASE: runs one; planted --judge CASE: reads what explain says of it; planted --list: all names.
+// planted CASE: runs one; planted --judge CASE: reads what explain says of it, and says what is to be
+// complained of, and with --strict instead of --judge what is wrong, known or not; planted --list: all names
+// whose cards may be free, planted --list-in-step: of the others.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -8,19 +10,22 @@
 #include "tests/vm/prof/planted/cases.h"
 
 int main(int argc, char** argv) {
-    if (argc == 2 && std::string_view(argv[1]) == "--list") {
-        planted::list();
+    const std::string_view word = argc > 1 ? argv[1] : "";
+    if (argc == 2 && (word == "--list" || word == "--list-in-step")) {
+        planted::list(word == "--list-in-step");
         return 0;
     }
-    const bool judges = argc == 3 && std::string_view(argv[1]) == "--judge";
+    const bool strict = word == "--strict", judges = argc == 3 && (strict || word == "--judge");
     const planted::Case* const one = argc == 2 || judges ? planted::find(argv[argc - 1]) : nullptr;
     if (one == nullptr) {
-        fmt::print(stderr, "usage: planted CASE | --judge CASE | --list\n");
+        fmt::print(stderr, "usage: planted CASE | --judge CASE | --strict CASE | --list | --list-in-step\n");
         return 2;
     }
     try {
         if (judges) {
-            const std::string wrong = planted::judge(*one, std::cin);
+            const std::string seen = planted::wrong_in(*one, std::cin);
+            const std::string wrong =
+                planted::complaint(*one, strict ? nullptr : planted::known_wrong(one->name), seen);
             if (wrong.empty()) return 0;
             fmt::print("{}\n", wrong);
             return 1;

@@ -1,8 +1,8 @@
 #!/bin/sh
-# What explain says of programs whose limit is known.
+# planted.sh --list|--list-in-step: what explain says of programs whose limit is known.
 set -eu
 wrong=0
-for name in $(planted --list); do
+for name in $(planted "$1"); do
     orrery-prof record --counters -o /tmp/one.prof -- planted "$name" >/tmp/log 2>&1 || {
         cat /tmp/log
         exit 1

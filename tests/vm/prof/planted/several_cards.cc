@@ -75,4 +75,48 @@ void none_in_step() {
     in_step({20'000, 20'000});
 }
 
+const std::vector<Case>& several_cards_cases() {
+    static const std::vector<Case> kCases{
+        {.name = "link_copies",
+         .limit = "link",
+         .why = "8 MiB at a time to the other card",
+         .run = link_copies,
+         .share = {0.9, 1},
+         .in_step = true},
+        {.name = "link_kernel",
+         .limit = "link",
+         .why = "a kernel reads its input from the other card",
+         .run = link_kernel,
+         .share = {0.7, 1},
+         .in_step = true},
+        {.name = "rank_relay",
+         .limit = "other_card",
+         .why = "card 1 waits for what card 0 makes",
+         .run = rank_relay,
+         .device = 1,
+         .words = "device 0",
+         .share = {0.65, 0.85},
+         .gain = {0.65, 0.85},
+         .innocent = 0,
+         .in_step = true},
+        {.name = "rank_in_step",
+         .limit = "rank",
+         .why = "barriers, and card 1 has six times the work",
+         .run = rank_in_step,
+         .words = "waiting for rank 1",
+         .share = {0.7, 0.9},
+         .gain = {0.7, 0.9},
+         .innocent = 1,
+         .in_step = true},
+        {.name = "none_in_step",
+         .limit = "none",
+         .why = "barriers between cards that have the same to do",
+         .run = none_in_step,
+         .share = {0, 0.1},
+         .innocent = 1,
+         .in_step = true},
+    };
+    return kCases;
+}
+
 }  // namespace planted

@@ -44,10 +44,10 @@ void Work::launch(const char* kernel, const Shape& shape, const PlantedArgs& arg
     orrery::launch(library.function(kernel), {shape.groups, 1, 1}, {1, 1, 1}, all, 0, stream);
 }
 
-Side::Side(int number, std::size_t bytes) : device(number) {
+Side::Side(int number, std::size_t bytes, const orrStreamAttributes& attributes) : device(number) {
     const orrery::DeviceGuard guard(number);
     work.emplace(bytes);
-    stream.emplace();
+    stream.emplace(attributes);
 }
 
 void join_cards() {

@@ -43,20 +43,10 @@ class Work {
     mutable bool written_ = false;
 };
 
-// Streams that it holds do nothing until it opens: all of a program is queued by then, so that however slowly
-// the host queues it is not in the card's time.
-class Gate {
-  public:
-    void hold(const orrery::Stream& stream) const { stream.wait(opened_, 1); }
-    void open() const { opened_.signal(1); }
-
-  private:
-    orrery::Semaphore opened_;
-};
-
 // A card's memory, kernels and stream, made with it as the current device.
 struct Side {
-    explicit Side(int number, std::size_t bytes);
+    Side(int number, std::size_t bytes,
+         const orrStreamAttributes& attributes = ORR_INIT(orrStreamAttributes));
     int device = 0;
     std::optional<Work> work;
     std::optional<orrery::Stream> stream;

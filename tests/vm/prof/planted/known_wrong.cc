@@ -1,0 +1,25 @@
+// What explain is known to say wrongly, and why that is wrong. One that it says right fails the test.
+#include <algorithm>
+#include <iterator>
+
+#include "tests/vm/prof/planted/cases.h"
+
+namespace planted {
+namespace {
+
+struct Known {
+    std::string_view name;
+    const char* wrong;
+};
+constexpr Known kKnown[] = {
+    {"none_two_halves", "kernels side by side count as if each had all cores: half of the peak"},
+};
+
+}  // namespace
+
+const char* known_wrong(std::string_view name) {
+    const auto* const found = std::ranges::find(kKnown, name, &Known::name);
+    return found == std::end(kKnown) ? nullptr : found->wrong;
+}
+
+}  // namespace planted
