@@ -14,7 +14,6 @@ namespace planted {
 namespace {
 
 // Steps of two neighbours: a kernel, and beside it what the other one's next step needs of the last one.
-// Before that a kernel of each, under which the host gets ahead.
 void exchange(unsigned steps, std::uint64_t rounds, std::size_t bytes) {
     const Side sides[2]{Side(0, 2 * bytes), Side(1, 2 * bytes)};
     join_cards();
@@ -28,7 +27,7 @@ void exchange(unsigned steps, std::uint64_t rounds, std::size_t bytes) {
     }
     for (unsigned me = 0; me < 2; ++me) {
         const orrery::DeviceGuard guard(sides[me].device);
-        sides[me].work->launch("multiply_add", {.rounds = 20'000}, *sides[me].stream);
+        sides[me].work->begin(*sides[me].stream);
         worked[me] = orrery::Event(orrEventDisableTiming);
         worked[me].record(*sides[me].stream);
         sent[me] = orrery::Event(orrEventDisableTiming);
@@ -78,6 +77,10 @@ void rank_full_buffers() {
     constexpr std::size_t kBytes = 64 << 10;
     const Side maker(0, kMiB), user(1, kMiB);
     join_cards();
+    for (const Side* side : {&maker, &user}) {
+        const orrery::DeviceGuard guard(side->device);
+        side->work->begin(*side->stream);
+    }
     std::vector<orrery::Event> used;
     for (unsigned piece = 0; piece < kPieces; ++piece) {
         float* const buffer = user.work->in.data() + piece % kBuffers * kBytes / sizeof(float);
@@ -108,6 +111,10 @@ void rank_with_border() {
     const int devices[2]{0, 1};
     orrGroup_t groups[2];
     orrery::check(orrGroupCreateAll(groups, 2, devices, 0));
+    for (const Side& side : sides) {
+        const orrery::DeviceGuard guard(side.device);
+        side.work->begin(*side.stream);
+    }
     for (unsigned step = 0; step < 24; ++step)
         for (const Side& side : sides) {
             const orrery::DeviceGuard guard(side.device);
@@ -138,35 +145,71 @@ void link_remote_table() {
     here.stream->synchronize();
 }
 
+// Kernels over both cards, of 1.6 ms, and as patient as a machine needs that does other things.
+class Gangs {
+  public:
+    void launch() const {
+        std::vector<orrLaunchParams> parts;
+        std::array<PlantedArgs, 2> args;
+        for (const Side& side : sides_) {
+            PlantedArgs& own = args[static_cast<std::size_t>(side.device)];
+            own = {side.work->out.data(), side.work->in.data(), side.work->in.size(), 100'000, 0};
+            const orrery::DeviceGuard guard(side.device);
+            parts.push_back(orrery::launch_params(side.work->library.function("multiply_add"),
+                                                  {cores(), 1, 1}, {1, 1, 1}, own, 0, *side.stream));
+        }
+        orrery::launch_gang(parts);
+    }
+    const orrery::Stream& stream() const { return *sides_[0].stream; }
+
+  private:
+    static orrStreamAttributes patient() {
+        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+        attributes.limit_us = 600'000'000;
+        return attributes;
+    }
+    std::array<Side, 2> sides_{Side(0, kMiB, patient()), Side(1, kMiB, patient())};
+};
+
+// 16 kernels of 480 us.
+void kernels_of_one_card(const Work& work, const orrery::Stream& stream) {
+    for (unsigned i = 0; i < 16; ++i)
+        work.launch("mix_integers", {.rounds = 40'000}, stream);
+}
+
 // Another process has kernels over both cards, and as much right to this one.
 void preemption_by_gangs() {
     beside(
         8,
         [] {
-            // As long as a machine may take that does other things.
-            orrStreamAttributes patient = ORR_INIT(orrStreamAttributes);
-            patient.limit_us = 600'000'000;
-            return [sides = std::make_shared<std::array<Side, 2>>(std::array<Side, 2>{
-                        Side(0, kMiB, patient), Side(1, kMiB, patient)})](const orrery::Event& done) {
-                std::vector<orrLaunchParams> parts;
-                std::array<PlantedArgs, 2> args;
-                for (const Side& side : *sides) {
-                    PlantedArgs& own = args[static_cast<std::size_t>(side.device)];
-                    own = {side.work->out.data(), side.work->in.data(), side.work->in.size(), 100'000, 0};
-                    const orrery::DeviceGuard guard(side.device);
-                    parts.push_back(orrery::launch_params(side.work->library.function("multiply_add"),
-                                                          {cores(), 1, 1}, {1, 1, 1}, own, 0, *side.stream));
-                }
-                orrery::launch_gang(parts);
-                done.record(*sides->front().stream);
+            return [gangs = std::make_shared<Gangs>()](const orrery::Event& done) {
+                gangs->launch();
+                done.record(gangs->stream());
             };
         },
         [] {
             const Work work;
             const orrery::Stream stream;
-            for (unsigned i = 0; i < 16; ++i)
-                work.launch("mix_integers", {.rounds = 40'000}, stream);
+            kernels_of_one_card(work, stream);
             stream.synchronize();
+        });
+}
+// The other way round: kernels over both cards, and another process on one of them.
+void preemption_of_gangs() {
+    beside(
+        3,
+        [] {
+            return [work = std::make_shared<Work>(),
+                    stream = std::make_shared<orrery::Stream>()](const orrery::Event& done) {
+                kernels_of_one_card(*work, *stream);
+                done.record(*stream);
+            };
+        },
+        [] {
+            const Gangs gangs;
+            for (unsigned i = 0; i < 6; ++i)
+                gangs.launch();
+            gangs.stream().synchronize();
         });
 }
 
@@ -211,6 +254,14 @@ const std::vector<Case>& fresh_several_cards_cases() {
          .at_bound = "compute",
          .share = {0.3, 0.7},
          .gain = {0.3, 0.7},
+         .in_step = true},
+        {.name = "preemption_of_gangs",
+         .limit = "preemption",
+         .why = "kernels over both cards, of which another process has one as well",
+         .run = preemption_of_gangs,
+         .at_bound = "compute",
+         .share = {0.25, 0.9},
+         .gain = {0.25, 0.9},
          .in_step = true},
         {.name = "none_halo_hidden",
          .limit = "none",

@@ -114,3 +114,14 @@ ORR_KERNEL void gather(const PlantedArgs* args) {
     }
     __riscv_vse32_v_u32m1(reinterpret_cast<uint32_t*>(args->out) + 8 * orr::group_x(), at, 8);
 }
+
+// Some microseconds of a card's time, for which a host computes for a tenth of a second or more: it has no
+// such rounding, and does element by element.
+ORR_KERNEL void hesitate(const PlantedArgs* args) {
+    asm volatile("csrw frm, %0" ::"r"(4));  // to nearest, ties away
+    const size_t lanes = __riscv_vsetvlmax_e32m4();
+    vfloat32m4_t a = __riscv_vfmv_v_f_f32m4(1.0f, lanes);
+    for (uint64_t round = args->rounds; round != 0; --round)
+        a = __riscv_vfmadd_vf_f32m4(a, 0.5f, a, lanes);
+    __riscv_vse32_v_f32m4(args->out + lanes * orr::group_x(), a, lanes);
+}

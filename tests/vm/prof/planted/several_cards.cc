@@ -16,6 +16,10 @@ void in_step(const std::array<std::uint64_t, 2>& rounds) {
     const int devices[2]{0, 1};
     orrGroup_t groups[2];
     orrery::check(orrGroupCreateAll(groups, 2, devices, 0));
+    for (const Side& side : sides) {
+        const orrery::DeviceGuard guard(side.device);
+        side.work->begin(*side.stream);
+    }
     for (unsigned step = 0; step < 10; ++step)
         for (const Side& side : sides) {
             const orrery::DeviceGuard guard(side.device);
@@ -48,21 +52,25 @@ void link_kernel() {
     here.stream->synchronize();
 }
 
-// Card 1 begins each round with what card 0 has made, which takes five times as long as its own part.
-// Many rounds: before the first one the cards wait for the host, for as long as that takes.
+// Card 1 begins each round with what card 0 has made, which takes five times as long as its own part. It is
+// told round by round, so that a slow host is late for both.
 void rank_relay() {
     const Side slow(0, kMiB), quick(1, kMiB);
     join_cards();
-    std::vector<orrery::Event> made;
-    for (unsigned i = 0; i < 160; ++i) {
-        const orrery::DeviceGuard guard(0);
-        slow.work->launch("multiply_add", {.rounds = 5'000}, *slow.stream);
-        made.emplace_back(orrEventDisableTiming);
-        made.back().record(*slow.stream);
+    for (const Side* side : {&slow, &quick}) {
+        const orrery::DeviceGuard guard(side->device);
+        side->work->begin(*side->stream);
     }
-    for (const orrery::Event& event : made) {
+    for (unsigned i = 0; i < 60; ++i) {
+        orrery::Event made(orrery::empty);
+        {
+            const orrery::DeviceGuard guard(0);
+            slow.work->launch("multiply_add", {.rounds = 5'000}, *slow.stream);
+            made = orrery::Event(orrEventDisableTiming);
+            made.record(*slow.stream);
+        }
         const orrery::DeviceGuard guard(1);
-        quick.stream->wait(event);
+        quick.stream->wait(made);
         quick.work->launch("multiply_add", {.rounds = 1'000}, *quick.stream);
     }
     quick.stream->synchronize();
