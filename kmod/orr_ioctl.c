@@ -84,7 +84,7 @@ static int orr_query_device(struct drm_device *drm, void *data, struct drm_file 
 			    (orr_has_multicasts(odev) ? ORR_FEATURE_MULTICASTS : 0) |
 			    (orr_has_multicast_reads(odev) ? ORR_FEATURE_MULTICAST_READS : 0) |
 			    (orr_has_snapshots(odev) ? ORR_FEATURE_SNAPSHOTS : 0) |
-			    (odev->info.sink_bytes ? ORR_FEATURE_WORK : 0) |
+			    (odev->info.sink_bytes ? ORR_FEATURE_WORK | ORR_FEATURE_SIGNALS : 0) |
 			    (orr_counts_jobs(odev) ?
 				     ORR_FEATURE_WORK_COUNTERS | ORR_FEATURE_SAMPLES : 0) |
 			    (orr_says_pcs(odev) ? ORR_FEATURE_PCS : 0),

@@ -34,7 +34,8 @@ static_assert(ARRAY_SIZE(((struct drm_orr_work_counters *)0)->value) >= ORR_JOB_
 #define ORR_SINK_BYTES (2u << 20)
 #define ORR_SINK_RING (ORR_SINK_BYTES / sizeof(u64))
 #define ORR_SINK_TYPES \
-	(BIT_ULL(ORR_TRACE_END_JOB) | BIT_ULL(ORR_TRACE_WAIT) | BIT_ULL(ORR_TRACE_WAKE))
+	(BIT_ULL(ORR_TRACE_END_JOB) | BIT_ULL(ORR_TRACE_WAIT) | BIT_ULL(ORR_TRACE_WAKE) | \
+	 BIT_ULL(ORR_TRACE_SIGNAL))
 #define ORR_SINK_TIMEOUT_US (5 * USEC_PER_SEC)
 
 /* Records that are gathered at once, and words that are looked at for them. */
@@ -168,17 +169,20 @@ static void orr_work_uncount(struct orr_file *file)
 	orr_exit(odev, idx);
 }
 
-static int orr_work_start(struct orr_file *file, bool counters)
+static int orr_work_start(struct orr_file *file, u32 flags)
 {
 	struct orr_device *odev = file->odev;
 	struct orr_work *work = &file->work;
+	bool counters = flags & ORR_WORK_COUNTERS;
 	int idx, ret;
 
 	lockdep_assert_held(&work->lock);
 	if (odev->info.sink_bytes < ORR_SINK_BYTES || (counters && !orr_counts_jobs(odev)))
 		return -EOPNOTSUPP;
-	if (work->wanted && counters == !!work->jobs)
+	if (work->wanted && counters == !!work->jobs) {
+		work->signals = flags & ORR_WORK_SIGNALS;
 		return 0;
+	}
 
 	struct orr_work_job *jobs __free(kfree) =
 		counters ? kcalloc(ORR_WORK_JOBS, sizeof(*jobs), GFP_KERNEL_ACCOUNT) : NULL;
@@ -202,6 +206,8 @@ static int orr_work_start(struct orr_file *file, bool counters)
 	orr_exit(odev, idx);
 	if (work->jobs && (ret || !counters))
 		orr_work_uncount(file);
+	if (!ret)
+		work->signals = flags & ORR_WORK_SIGNALS;
 	return ret;
 }
 
@@ -328,7 +334,7 @@ bool orr_work_owns(struct orr_file *file, u32 number, u64 position)
 	return queue && queue->file == file && position >= queue->work_from;
 }
 
-/* Return: whether it is one for user space, which is told no addresses of the card's. */
+/* Return: whether it is one for this file's user space, which is told no addresses of the card's. */
 static bool orr_work_make(struct orr_file *file, u64 position, const u64 *words,
 			  struct drm_orr_work_record *record)
 {
@@ -355,6 +361,14 @@ static bool orr_work_make(struct orr_file *file, u64 position, const u64 *words,
 	case ORR_TRACE_WAKE:
 		record->kind = ORR_WORK_WAKE;
 		record->status = b;
+		break;
+	case ORR_TRACE_SIGNAL:
+		if (!file->work.signals)
+			return false;
+		record->kind = ORR_WORK_SIGNAL;
+		record->status = min_t(u32, b, U16_MAX);
+		record->value = words[3];
+		record->va = words[4];
 		break;
 	default:
 		return false;
@@ -433,7 +447,7 @@ static int orr_work_switch(struct orr_file *file, u32 flags)
 {
 	guard(mutex)(&file->work.lock);
 	if (flags & ORR_WORK_START)
-		return orr_work_start(file, flags & ORR_WORK_COUNTERS);
+		return orr_work_start(file, flags);
 	orr_work_stop(file);
 	return 0;
 }
@@ -456,8 +470,9 @@ int orr_work_read_ioctl(struct drm_device *drm, void *data, struct drm_file *drm
 	int ret;
 
 	if (flags) {
-		if (flags != ORR_WORK_START && flags != ORR_WORK_STOP &&
-		    flags != (ORR_WORK_START | ORR_WORK_COUNTERS))
+		u32 what = flags & ~(ORR_WORK_COUNTERS | ORR_WORK_SIGNALS);
+
+		if (what != ORR_WORK_START && flags != ORR_WORK_STOP)
 			return -EINVAL;
 		if (args->count || args->records || args->counters)
 			return -EINVAL;

@@ -63,6 +63,8 @@ struct orr_work {
 	struct mutex lock;
 	/** @wanted: it is a user of the sink */
 	bool wanted;
+	/** @signals: it wants to know what its queues signal */
+	bool signals;
 	/** @next: the first word that it has not seen, counted over all times the sink was on */
 	u64 next;
 	/** @jobs: ORR_WORK_JOBS of them, while it wants to know what jobs did; else NULL */

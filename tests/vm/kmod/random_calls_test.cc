@@ -242,6 +242,7 @@ class RandomCaller {
                 }
                 args.flags = often() ? static_cast<std::uint32_t>(below(3)) : noise();
                 if (often() && args.flags == ORR_WORK_START) args.flags |= ORR_WORK_COUNTERS;
+                if (often() && (args.flags & ORR_WORK_START) != 0) args.flags |= ORR_WORK_SIGNALS;
                 ask("work_read", DRM_IOCTL_ORR_WORK_READ, &args);
                 break;
             }

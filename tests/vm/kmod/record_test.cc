@@ -89,6 +89,63 @@ TEST(Records, AreOfWaits) {
     EXPECT_LT(all[1].end_ps, all[2].time_ps);
 }
 
+TEST(Records, AreOfSignalsIfTheyAreWanted) {
+    Place place(0), stranger(0);
+    place.make_memory();
+    stranger.make_memory();
+    drm_orr_query_device card{};
+    ASSERT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    ASSERT_NE(card.features & ORR_FEATURE_SIGNALS, 0u);
+    Queue other(place.fd(), place.vm, kRingVa + 0x100000);
+    ASSERT_EQ(other.error(), 0);
+    ASSERT_EQ(switch_work(stranger.fd(), ORR_WORK_START | ORR_WORK_SIGNALS), 0);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(place.queue->run(std::vector{signal(kVa, 1)}), 0);
+    EXPECT_TRUE(records(place.fd()).empty()) << "nobody has asked for them";
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START | ORR_WORK_SIGNALS), 0);
+
+    const std::uint64_t end = place.queue->submit(wait_for(kVa + 16, 7));
+    std::vector<drm_orr_work_record> all;
+    while (all.empty())
+        all = records(place.fd());
+    ASSERT_EQ(other.run(std::vector{fill(kVa + 1024, 1024, 7), signal(kVa + 16, 9), signal(kVa, 2)}), 0);
+    drm_orr_queue_wait out{};
+    ASSERT_EQ(wait(place.fd(), place.queue->number(), end, kLong, out), 0);
+    const auto rest = records(place.fd());
+    all.insert(all.end(), rest.begin(), rest.end());
+    ASSERT_EQ(all.size(), 5u);
+    EXPECT_EQ(all[0].kind, ORR_WORK_WAIT);
+    EXPECT_EQ(all[1].kind, ORR_WORK_JOB);
+    const auto is_signal = [&](const drm_orr_work_record& record, std::uint64_t va, std::uint64_t value,
+                               unsigned woken) {
+        EXPECT_EQ(record.kind, ORR_WORK_SIGNAL);
+        EXPECT_EQ(record.queue, other.args().firmware_number);
+        EXPECT_EQ(record.va, va);
+        EXPECT_EQ(record.value, value);
+        EXPECT_EQ(record.status, woken);
+        EXPECT_EQ(record.index, 0u);
+    };
+    is_signal(all[2], kVa + 16, 9, 1);
+    EXPECT_EQ(all[3].kind, ORR_WORK_WAKE);
+    is_signal(all[4], kVa, 2, 0);
+    EXPECT_LE(all[1].end_ps, all[2].time_ps);
+    EXPECT_LE(all[2].time_ps, all[3].time_ps);
+    EXPECT_LT(all[2].time_ps, all[4].time_ps);
+    EXPECT_TRUE(records(stranger.fd()).empty()) << "others' are not told";
+    // One that has stopped fails what it would have signalled.
+    ASSERT_NE(other.run(std::vector{fill(kVa + (1u << 30), 64, 1), signal(kVa + 32, 5)}), 0);
+    all.clear();
+    while (std::ranges::none_of(all, [](const auto& one) { return one.kind == ORR_WORK_SIGNAL; })) {
+        const auto more = records(place.fd());
+        all.insert(all.end(), more.begin(), more.end());
+    }
+    EXPECT_EQ(all.back().va, kVa + 32);
+    EXPECT_NE(all.back().value & ORR_SEM_FAILED, 0u);
+    ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(place.queue->run(std::vector{signal(kVa, 3)}), 0);
+    EXPECT_TRUE(records(place.fd()).empty()) << "they are taken back";
+}
+
 TEST(Records, AreNotOfOthers) {
     Place one(0), two(0);
     one.make_memory();

@@ -118,6 +118,8 @@ struct drm_orr_query_device {
 #define ORR_FEATURE_SAMPLES (1u << 12)
 /* It says where its vector cores are (PC_READ). A driver before 1.13 does not say. */
 #define ORR_FEATURE_PCS (1u << 13)
+/* It says when queues have signalled (ORR_WORK_SIGNALS). A driver before 1.15 does not say. */
+#define ORR_FEATURE_SIGNALS (1u << 14)
 
 #define ORR_BO_VRAM (1u << 0) /* in the card's memory */
 #define ORR_BO_SYSTEM (1u << 1) /* in guest RAM, pinned, cached */
@@ -531,21 +533,33 @@ struct drm_orr_multicast_create {
 #define ORR_WORK_LOST (1u << 2) /* out: read too late: some are lost, behind those that are given */
 #define ORR_WORK_MORE (1u << 3) /* out: there are more */
 #define ORR_WORK_COUNTERS (1u << 4) /* in, beside START: also what jobs did that begin from now on (1.12) */
+#define ORR_WORK_SIGNALS (1u << 5) /* in, beside START: also what queues signal from now on (1.15) */
 
 /* Kinds of records. */
 #define ORR_WORK_JOB 1u /* a packet has ended on its engine; one that was preempted has one for each part */
 #define ORR_WORK_WAIT 2u /* a WAIT begins to wait */
 #define ORR_WORK_WAKE 3u /* the WAIT for which the queue has waited is over */
+#define ORR_WORK_SIGNAL 4u /* a SIGNAL was carried out, or what it would have signalled has failed (1.15) */
 
 struct drm_orr_work_record {
 	__u64 time_ps; /* when the firmware said so; all times are model time of the card */
-	__u64 index; /* of the packet in its ring; 0 of WAKE */
-	__u64 start_ps; /* of JOB: when the engine began, as the next two; else 0 */
-	__u64 end_ps;
+	__u64 index; /* of the packet in its ring; 0 of WAKE and SIGNAL */
+	union {
+		__u64 start_ps; /* of JOB: when the engine began, as the next two; else 0 */
+		__u64 value; /* of SIGNAL: what the semaphore was given; ORR_SEM_FAILED and more: it failed */
+	};
+	union {
+		__u64 end_ps;
+		__u64 va; /* of SIGNAL: where the queue has the semaphore */
+	};
 	__u64 used_ps; /* engine time, summed over vector cores */
 	__u32 queue; /* firmware_number of QUEUE_CREATE */
 	__u16 kind; /* ORR_WORK_* */
-	__u16 status; /* JOB: ORR_DONE_* of orrery/hw/engine.h; WAKE: ORR_WAKE_* of orrery/fw/trace.h */
+	/*
+	 * JOB: ORR_DONE_* of orrery/hw/engine.h; WAKE: ORR_WAKE_* of orrery/fw/trace.h; SIGNAL: queues of
+	 * this card that it woke at once, 65535 also where there were more
+	 */
+	__u16 status;
 };
 
 /* What a JOB did, numbered as ORR_JOB_* of orrery/hw/trace_sink.h. */
@@ -561,7 +575,7 @@ struct drm_orr_work_counters {
  * somebody wants to know what they did. Its model time is the same with and without.
  *
  * With a flag: records, counters and count 0, nothing is read. START again adds ORR_WORK_COUNTERS
- * or takes it back. Where records were wanted before, the first jobs after that may have none yet.
+ * and ORR_WORK_SIGNALS or takes them back. Where records were wanted before, the first jobs after that may have none yet.
  * -EOPNOTSUPP: the card has no trace sink, or does not count jobs (ORR_FEATURE_WORK_COUNTERS);
  * -EINVAL: no START before, or flags that are not known or do not go together; -ENOMEM: also no 2 MiB
  * in one piece for the card; -EIO: the card refuses it; -EFAULT; -EBUSY: a debugger holds a card;
