@@ -6,6 +6,7 @@
 #include "umd/prof/ranges.h"
 #include "umd/runtime/clock.h"
 #include "umd/runtime/counter_catalogue.h"
+#include "umd/scheduler/capture.h"
 
 using namespace orrery::umd;
 
@@ -20,7 +21,7 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
         ORR_TRY(known,
                 check_flags(wanted->want,
                             orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantCounters |
-                                orrProfWantSamples | orrProfWantPcs | orrProfWantSteps,
+                                orrProfWantSamples | orrProfWantPcs | orrProfWantSteps | orrProfWantSignals,
                             "orrProfSubscribe"));
         ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
         *subscription = *made;
@@ -146,6 +147,17 @@ orrError_t orrProfRangePop(orrProfDomain_t domain) {
 
 orrError_t orrProfMark(orrProfDomain_t domain, const char* text) {
     return guarded([&] { return mark(domain, text); });
+}
+
+orrError_t orrProfMarkStream(orrStream_t stream, orrProfDomain_t domain, const char* text) {
+    return with_runtime([&](Runtime& runtime) -> Status {
+        if (text == nullptr) return null_argument("text");
+        ORR_TRY(name, domain_name(domain));
+        ORR_TRY(queue, runtime.stream(stream));
+        if ((*queue)->capturing()) return refuse_capture(**queue, "orrProfMarkStream");
+        (*queue)->mark(*name, text);
+        return {};
+    });
 }
 
 orrError_t orrProfExternalPush(uint64_t id) {

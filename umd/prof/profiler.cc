@@ -25,7 +25,7 @@ std::uint64_t host_time_ns() noexcept {
 
 // Counters of work cost others room: who wants them says so.
 constexpr std::uint64_t kUsual = orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSamples |
-                                 orrProfWantPcs | orrProfWantSteps;
+                                 orrProfWantPcs | orrProfWantSteps | orrProfWantSignals;
 
 }  // namespace
 

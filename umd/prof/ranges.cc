@@ -118,6 +118,11 @@ Status mark(orrProfDomain_t domain, const char* text) {
     return {};
 }
 
+Result<const char*> domain_name(orrProfDomain_t domain) {
+    ORR_TRY(number, number_of(domain));
+    return *number == 0 ? nullptr : domains().names[*number]->c_str();
+}
+
 Status push_external(std::uint64_t id) {
     if (id == 0) return fail(orrErrorInvalidValue, "the number is 0, which stands for none");
     auto& external = open_here().external;

@@ -11,6 +11,8 @@ Result<orrProfDomain_t> create_domain(const char* name);
 Status push_range(orrProfDomain_t domain, const char* text);
 Status pop_range(orrProfDomain_t domain);
 Status mark(orrProfDomain_t domain, const char* text);
+// Its name, which lives as long as the process; null: the program's own.
+Result<const char*> domain_name(orrProfDomain_t domain);
 Status push_external(std::uint64_t id);
 Result<std::uint64_t> pop_external();
 

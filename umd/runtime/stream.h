@@ -211,6 +211,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     QueueOptions options();
 
     WorkTrail& trail() { return trail_; }
+    // Whoever is told of this stream's work is told when it comes here (orrProfMarkStream). domain lives as
+    // long as the process.
+    void mark(const char* domain, const char* text);
     Staging& staging() { return staging_; }
     // The stream on another card that carries that card's events to this one, and the semaphore on this card
     // on which it does so. See event.cc.

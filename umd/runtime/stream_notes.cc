@@ -11,8 +11,14 @@
 namespace orrery::umd {
 
 void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept {
-    if (packet.header.opcode == ORR_PKT_SIGNAL || use_ == Use::kRelay)
-        note_signal(index, std::bit_cast<orr_packet_semaphore>(packet));
+    const bool signals = packet.header.opcode == ORR_PKT_SIGNAL;
+    if (signals || use_ == Use::kRelay) note_signal(index, std::bit_cast<orr_packet_semaphore>(packet));
+    if (signals && use_ != Use::kRelay && prof_has(orrProfWantSignals) && context_.work_log().want()) {
+        const auto signal = std::bit_cast<orr_packet_semaphore>(packet);
+        trail_.add_signal(index, signal.semaphore, signal.value, SignalLog::get().identify(signal.semaphore),
+                          context_.memory().place_of(signal.semaphore));
+        return;
+    }
     WorkNote work;
     switch (note.op) {
         case Op::kCopy:
@@ -43,6 +49,20 @@ void Stream::note_steps(std::uint64_t index, std::span<const StepNote> steps) no
     if (!log.want()) return;
     for (const StepNote& step : steps)
         trail_.add_step(index, step, log.life());
+}
+
+void Stream::mark(const char* domain, const char* text) {
+    if (use_ != Use::kWork || !prof_has(orrProfWantRanges) || !prof_has(orrProfWantWork)) return;
+    WorkLog& log = context_.work_log();
+    if (!log.want()) return;
+    const std::lock_guard lock(mutex_);
+    StreamMarkNote note;
+    note.index = submitted();
+    note.domain = domain;
+    note.text = text;
+    note.stream_name = label();
+    note.life = log.life();
+    trail_.add_mark(std::move(note));
 }
 
 void Stream::note_signal(std::uint64_t index, const orr_packet_semaphore& packet) noexcept {
@@ -125,7 +145,7 @@ void Stream::note_sides(const orr_packet& packet, WorkNote& work) const {
         case ORR_PKT_WAIT: {
             const auto wait = std::bit_cast<orr_packet_semaphore>(packet);
             work.semaphore = wait.semaphore;
-            work.generation = SignalLog::get().generation(wait.semaphore);
+            work.generation = SignalLog::get().identify(wait.semaphore);
             work.value = wait.value;
             break;
         }

@@ -81,6 +81,17 @@ std::uint64_t SignalLog::generation(std::uint64_t semaphore) const {
     return own == signals_.end() ? 0 : own->second.generation;
 }
 
+std::uint64_t SignalLog::identify(std::uint64_t semaphore) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        Signals& own = signals_[semaphore];
+        if (own.generation == 0) own.generation = ++generations_;
+        return own.generation;
+    } catch (const std::bad_alloc&) {
+        return 0;
+    }
+}
+
 void SignalLog::note(std::uint64_t semaphore, std::uint64_t value, Source source) noexcept {
     const std::lock_guard lock(mutex_);
     try {
@@ -125,6 +136,7 @@ void WorkTrail::add(std::uint64_t index, const WorkNote& note) noexcept {
         index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()), note,
         false};
     const std::lock_guard lock(mutex_);
+    last_index_ = index + 1;
     if (entries_.size() == kMost) {
         lost_below_ = std::max(lost_below_, entries_.front().index + 1);
         forget_first();
@@ -146,7 +158,63 @@ void WorkTrail::forget_first() noexcept {
 
 void WorkTrail::lose() {
     const std::lock_guard lock(mutex_);
-    if (!entries_.empty()) lost_below_ = entries_.back().index + 1;
+    lost_below_ = std::max(lost_below_, last_index_);
+    marks_.lose();
+}
+
+void WorkTrail::add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value,
+                           std::uint64_t semaphore, std::int32_t memory) noexcept {
+    const ThreadMarks& marks = thread_marks();
+    const SignalNote note{.index = index,
+                          .correlation = marks.correlation,
+                          .external = marks.external,
+                          .thread = prof_thread(),
+                          .submitted_ns = static_cast<std::uint64_t>(now_ns()),
+                          .va = va,
+                          .value = value,
+                          .semaphore = semaphore,
+                          .memory = memory};
+    const std::lock_guard lock(mutex_);
+    last_index_ = index + 1;
+    if (!signals_.add(note)) ++lost_;
+}
+
+bool WorkTrail::find_signal(const drm_orr_work_record& record, orrProfRecord& told, orrProfSignal& signal) {
+    const std::lock_guard lock(mutex_);
+    const bool failed = (record.value & ORR_SEM_FAILED) != 0;
+    const auto note = signals_.take(record.va, record.value, failed);
+    if (!note) return false;
+    marks_.ended(note->index, record.time_ps);
+    told.name = "signal";
+    told.correlation = note->correlation;
+    told.external = note->external;
+    told.thread = note->thread;
+    signal.outcome = failed ? orrProfOutcomeFailed : orrProfOutcomeDone;
+    signal.stream = number_;
+    signal.index = note->index;
+    signal.time_ps = record.time_ps;
+    signal.submitted_ns = note->submitted_ns;
+    signal.semaphore = note->semaphore;
+    signal.value = note->value;
+    signal.memory = note->memory;
+    signal.waiters = record.status;
+    return true;
+}
+
+void WorkTrail::add_mark(StreamMarkNote note) noexcept {
+    const ThreadMarks& marks = thread_marks();
+    note.correlation = marks.correlation;
+    note.external = marks.external;
+    note.thread = prof_thread();
+    note.submitted_ns = static_cast<std::uint64_t>(now_ns());
+    note.stream = number_;
+    const std::lock_guard lock(mutex_);
+    marks_.add(std::move(note));
+}
+
+void WorkTrail::take_marks(std::uint64_t below, std::deque<StreamMarkNote>& marks) {
+    const std::lock_guard lock(mutex_);
+    marks_.take(below, marks);
 }
 
 bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
@@ -164,6 +232,7 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
         whole.end_ps = record.time_ps;
         whole.status = ORR_DONE_OK;
     }
+    marks_.ended(whole.index, whole.end_ps);
     auto entry = entries_.begin() + static_cast<std::ptrdiff_t>(next_);
     if (entry == entries_.end() || entry->index != whole.index)
         entry = std::ranges::lower_bound(entries_, whole.index, {}, &Entry::index);
@@ -190,6 +259,8 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     work.items = entry->note.items;
     semaphore = entry->note.semaphore;
     if (semaphore == 0) return true;
+    work.semaphore = entry->note.generation;
+    work.value = entry->note.value;
     const SignalLog::Source source =
         SignalLog::get().find(semaphore, entry->note.generation, entry->note.value, number_, whole.index);
     work.from = source.from;
@@ -202,6 +273,7 @@ std::uint64_t WorkTrail::drop(std::uint64_t below) {
     const std::lock_guard lock(mutex_);
     while (!entries_.empty() && entries_.front().index < below)
         forget_first();
+    lost_ += signals_.drop(below, lost_below_);
     return std::exchange(lost_, 0);
 }
 
@@ -360,33 +432,17 @@ Status WorkLog::tell_all() {
         const auto read_ns = static_cast<std::uint64_t>(now_ns());
         looked = false;
         for (std::size_t i = 0; i < read.count; ++i) {
-            const drm_orr_work_record& record = records.at(i);
-            const auto known = find(record.queue);
-            orrProfWork work = ORR_INIT(orrProfWork);
-            orrProfRecord told = ORR_INIT(orrProfRecord);
-            told.host_ns = read_ns;
-            std::uint64_t semaphore = 0;
-            if (known == streams.end() || !known->stream->trail().find(record, told, work, semaphore, true))
-                continue;
-            if (work.from == orrProfFromOutside && context_.fleet().may_have_signalled(semaphore))
-                work.from = orrProfFromUnknown;
-            work.device = context_.device();
+            const auto known = find(records.at(i).queue);
+            Kept one;
+            one.record.host_ns = read_ns;
+            if (known == streams.end() || !read_one(records.at(i), *known->stream, one)) continue;
+            if (!did.empty() && did[i].known != 0) one.counters = counters_of(did[i]);
             if (later) {
-                keep(told, work, known->label, semaphore == 0 ? "" : context_.semaphore_name(semaphore),
-                     did.empty() || did[i].known == 0 ? std::nullopt : std::optional(counters_of(did[i])));
-                continue;
+                one.stream_name = known->label;
+                keep(std::move(one));
+            } else {
+                tell(one, known->label);
             }
-            work.stream_name = known->label.c_str();
-            const std::string name = semaphore == 0 ? std::string() : context_.semaphore_name(semaphore);
-            if (!name.empty()) work.from_name = name.c_str();
-            orrProfWorkCounters counters{};
-            if (!did.empty() && did[i].known != 0) {
-                counters = counters_of(did[i]);
-                work.counters = &counters;
-            }
-            told.kind = orrProfWorkDone;
-            told.params = &work;
-            Profiler::get().tell_as_it_is(told, orrProfWantWork);
         }
         if (!read.lost) continue;
         lost_ = lost_.value_or(0);
@@ -395,8 +451,10 @@ Status WorkLog::tell_all() {
             each.stream->trail().lose();
     } while (read.more);
     // A stream may be going, and its trail with it.
-    for (const Known& known : streams)
+    for (const Known& known : streams) {
         known.stream->trail().take_steps(known.executed, steps_);
+        known.stream->trail().take_marks(known.executed, marks_);
+    }
     // Samples and the count of what is lost go by what the trails still have.
     if (later) return {};
     looked = false;
@@ -412,31 +470,81 @@ Status WorkLog::tell_all() {
     for (const StepNote& step : std::exchange(steps_, {})) {
         if (step.life == life()) tell_step(step);
     }
+    for (const StreamMarkNote& mark : std::exchange(marks_, {})) {
+        if (mark.life == life()) tell_mark(mark);
+    }
     return sampled;
 }
 
-void WorkLog::keep(const orrProfRecord& record, const orrProfWork& work, const std::string& stream_name,
-                   const std::string& from_name, const std::optional<orrProfWorkCounters>& counters) {
+bool WorkLog::read_one(const drm_orr_work_record& record, Stream& stream, Kept& one) {
+    std::uint64_t semaphore = 0;
+    if (record.kind == ORR_WORK_SIGNAL) {
+        one.signal = ORR_INIT(orrProfSignal);
+        if (!stream.trail().find_signal(record, one.record, *one.signal)) return false;
+        one.signal->device = context_.device();
+        if (stream.use() == Stream::Use::kHostSignals) one.signal->stream = 0;
+        semaphore = record.va;
+    } else {
+        if (!stream.trail().find(record, one.record, one.work, semaphore, true)) return false;
+        if (one.work.from == orrProfFromOutside && context_.fleet().may_have_signalled(semaphore))
+            one.work.from = orrProfFromUnknown;
+        one.work.device = context_.device();
+    }
+    if (semaphore != 0) one.semaphore_name = context_.semaphore_name(semaphore);
+    return true;
+}
+
+void WorkLog::keep(Kept one) {
     if (backlog_.size() == kMostBacklog) {
-        const orrProfWork& first = backlog_.front().work;
-        const bool counts =
-            first.operation != orrProfOperationWait && first.outcome != orrProfOutcomePreempted;
+        const Kept& first = backlog_.front();
+        const bool counts = first.signal || (first.work.operation != orrProfOperationWait &&
+                                             first.work.outcome != orrProfOutcomePreempted);
         lost_ = lost_.value_or(0) + (counts ? 1 : 0);
         backlog_.pop_front();
     }
-    backlog_.push_back({record, work, stream_name, from_name, counters});
+    backlog_.push_back(std::move(one));
+}
+
+void WorkLog::tell(Kept& one, const std::string& stream_name) {
+    const char* const name = one.semaphore_name.empty() ? nullptr : one.semaphore_name.c_str();
+    if (one.signal) {
+        one.signal->stream_name = stream_name.c_str();
+        one.signal->semaphore_name = name;
+        one.record.kind = orrProfSignalDone;
+        one.record.params = &*one.signal;
+        Profiler::get().tell_as_it_is(one.record, orrProfWantSignals);
+        return;
+    }
+    one.work.stream_name = stream_name.c_str();
+    one.work.from_name = name;
+    if (one.counters) one.work.counters = &*one.counters;
+    one.record.kind = orrProfWorkDone;
+    one.record.params = &one.work;
+    Profiler::get().tell_as_it_is(one.record, orrProfWantWork);
 }
 
 void WorkLog::tell_backlog() {
-    for (; !backlog_.empty(); backlog_.pop_front()) {
-        Kept& kept = backlog_.front();
-        kept.work.stream_name = kept.stream_name.c_str();
-        if (!kept.from_name.empty()) kept.work.from_name = kept.from_name.c_str();
-        if (kept.counters) kept.work.counters = &*kept.counters;
-        kept.record.kind = orrProfWorkDone;
-        kept.record.params = &kept.work;
-        Profiler::get().tell_as_it_is(kept.record, orrProfWantWork);
-    }
+    for (; !backlog_.empty(); backlog_.pop_front())
+        tell(backlog_.front(), backlog_.front().stream_name);
+}
+
+void WorkLog::tell_mark(const StreamMarkNote& mark) const {
+    orrProfStreamMark told = ORR_INIT(orrProfStreamMark);
+    told.device = context_.device();
+    told.stream = mark.stream;
+    told.stream_name = mark.stream_name.c_str();
+    told.index = mark.index;
+    told.time_ps = mark.time_ps;
+    told.submitted_ns = mark.submitted_ns;
+    orrProfRecord record = ORR_INIT(orrProfRecord);
+    record.kind = orrProfStreamMarker;
+    record.name = mark.text.c_str();
+    record.params = &told;
+    record.domain = mark.domain;
+    record.correlation = mark.correlation;
+    record.external = mark.external;
+    record.thread = mark.thread;
+    Profiler::get().tell_as_it_is(record, orrProfWantRanges);
 }
 
 void WorkLog::tell_lost(std::uint64_t lost) {

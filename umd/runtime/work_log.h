@@ -17,6 +17,7 @@
 
 #include "umd/prof/profiler.h"
 #include "umd/prof/steps.h"
+#include "umd/runtime/stream_trails.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {
@@ -48,6 +49,8 @@ class SignalLog {
     void begin(std::uint64_t semaphore, bool shared) noexcept;
     // Which of those at this address it is, for find().
     std::uint64_t generation(std::uint64_t semaphore) const;
+    // The same, and from now on there is one. 0: no memory for it.
+    std::uint64_t identify(std::uint64_t semaphore) noexcept;
     // Before anybody can see the signal.
     void note(std::uint64_t semaphore, std::uint64_t value, Source source) noexcept;
     // A signal was submitted that is not noted, as nobody wants to know of work.
@@ -88,6 +91,13 @@ class WorkTrail {
     // that it waited for, or 0. `tells`: it will be told as work.
     bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
               std::uint64_t& semaphore, bool tells);
+    void add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value, std::uint64_t semaphore,
+                    std::int32_t memory) noexcept;
+    // The same of a record of a signal; false: nobody wanted it.
+    bool find_signal(const drm_orr_work_record& record, orrProfRecord& told, orrProfSignal& signal);
+    void add_mark(StreamMarkNote note) noexcept;
+    // Of packets below, of which the card has said all, the marks with their times go behind `marks`.
+    void take_marks(std::uint64_t below, std::deque<StreamMarkNote>& marks);
     // Records were lost, maybe some of what is here now.
     void lose();
     // The card has said all that it will of packets below. How many of them were lost, since the last one.
@@ -117,6 +127,9 @@ class WorkTrail {
     std::size_t next_ = 0;        // behind the one that was found last: most come in that order
     std::deque<StepNote> steps_;  // by index, too: none has a packet of another one
     std::optional<drm_orr_work_record> wait_;
+    SignalTrail signals_;
+    MarkTrail marks_;
+    std::uint64_t last_index_ = 0;  // that was noted, plus 1
     std::uint64_t lost_below_ = 0, lost_ = 0;
 };
 
@@ -142,17 +155,22 @@ class WorkLog {
 
     void run(const std::stop_token& stop);
     Status tell_all();
-    void keep(const orrProfRecord& record, const orrProfWork& work, const std::string& stream_name,
-              const std::string& from_name, const std::optional<orrProfWorkCounters>& counters);
+    // What is to be told of a record of the card's, with all that it points to; the stream's name only where
+    // it is kept.
+    struct Kept {
+        orrProfRecord record = ORR_INIT(orrProfRecord);
+        orrProfWork work = ORR_INIT(orrProfWork);
+        std::optional<orrProfSignal> signal{};  // then it is that, and no work
+        std::string stream_name{}, semaphore_name{};
+        std::optional<orrProfWorkCounters> counters{};
+    };
+    // False: nothing of it.
+    bool read_one(const drm_orr_work_record& record, Stream& stream, Kept& one);
+    void keep(Kept one);
+    static void tell(Kept& one, const std::string& stream_name);
     void tell_backlog();
     void tell_lost(std::uint64_t lost);
-
-    struct Kept {
-        orrProfRecord record;
-        orrProfWork work;
-        std::string stream_name, from_name;
-        std::optional<orrProfWorkCounters> counters;
-    };
+    void tell_mark(const StreamMarkNote& mark) const;
     static constexpr std::size_t kMostBacklog = std::size_t{1} << 16;  // then the oldest go
 
     Context& context_;
@@ -166,6 +184,7 @@ class WorkLog {
     std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
     std::deque<Kept> backlog_;
     std::deque<StepNote> steps_;         // that are done and not told yet
+    std::deque<StreamMarkNote> marks_;   // likewise
     std::optional<std::uint64_t> lost_;  // some, so many at least beside those that trails count
 };
 

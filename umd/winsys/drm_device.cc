@@ -426,10 +426,13 @@ class DrmDevice final : public Device {
 
     Status want_work(WorkWanted wanted) override {
         drm_orr_work_read read{};
-        read.flags = wanted == WorkWanted::kNone ? ORR_WORK_STOP : ORR_WORK_START;
-        if (wanted == WorkWanted::kCounters) {
+        read.flags = ORR_WORK_STOP;
+        if (wanted != WorkWanted::kNone) {
+            read.flags = ORR_WORK_START;
             ORR_TRY(card, query());
-            if ((card->features & ORR_FEATURE_WORK_COUNTERS) != 0) read.flags |= ORR_WORK_COUNTERS;
+            if ((card->features & ORR_FEATURE_SIGNALS) != 0) read.flags |= ORR_WORK_SIGNALS;
+            if (wanted == WorkWanted::kCounters && (card->features & ORR_FEATURE_WORK_COUNTERS) != 0)
+                read.flags |= ORR_WORK_COUNTERS;
         }
         switch (const int number = file_->ioctl(DRM_IOCTL_ORR_WORK_READ, &read)) {
             case 0:

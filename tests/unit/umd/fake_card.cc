@@ -233,6 +233,11 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
         }
         return;
     }
+    if (opcode == ORR_PKT_SIGNAL && done && queue.state.error == 0) {
+        const auto p = std::bit_cast<orr_packet_semaphore>(packet);
+        note_signal(queue, p.semaphore, p.value);
+        return;
+    }
     const bool engine = opcode == ORR_PKT_COPY || opcode == ORR_PKT_COPIES || opcode == ORR_PKT_FILL ||
                         opcode == ORR_PKT_REDUCE || opcode == ORR_PKT_DISPATCH;
     if (!engine || !done) return;
@@ -256,6 +261,17 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
     ended.queue = record.queue;
     ended.kind = ORR_PC_JOB;
     pc_records.push_back(ended);
+}
+
+void FakeCard::note_signal(const Queue& queue, std::uint64_t va, std::uint64_t value) {
+    if (!work_wanted) return;
+    drm_orr_work_record record{};
+    record.time_ps = model_ps_;
+    record.queue = queue.slot + 1;
+    record.kind = ORR_WORK_SIGNAL;
+    record.va = va;
+    record.value = value;
+    work_records.emplace_back(record, false);
 }
 
 void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail,
@@ -304,6 +320,8 @@ void FakeCard::fail_promises(Queue& queue) {
         const auto packet = std::bit_cast<orr_packet_semaphore>(packets[queue.failed_upto % queue.entries]);
         if (packet.header.opcode == ORR_PKT_SIGNAL || packet.header.opcode == ORR_PKT_FAIL)
             fail_semaphore(packet.semaphore, queue.failure);
+        if (packet.header.opcode == ORR_PKT_SIGNAL)
+            note_signal(queue, packet.semaphore, ORR_SEM_FAILED | queue.failure);
         if (packet.header.opcode != ORR_PKT_GANG) continue;
         if (const auto lost = member(packets[queue.failed_upto % queue.entries]))
             FakeGangs::all().fail(lost->gang);

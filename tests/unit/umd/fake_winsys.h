@@ -228,6 +228,7 @@ class FakeCard {
     // false: the packet waits; state.error set: it failed.
     bool execute(Queue& queue, const orr_packet& packet, std::uint64_t index);
     void note_work(const Queue& queue, const orr_packet& packet, bool done, std::uint64_t begin_ps);
+    void note_signal(const Queue& queue, std::uint64_t va, std::uint64_t value);
     // The first address that faults; 0: none.
     std::uint64_t copy(std::uint64_t to, std::uint64_t from, std::uint64_t count, std::uint64_t* fault);
     FakeOutcome copy_box(const orr_packet& packet);
