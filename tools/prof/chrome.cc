@@ -4,12 +4,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "tools/prof/counter_series.h"
 #include "tools/prof/show.h"
 #include "tools/prof/steps.h"
+#include "tools/prof/stream_events.h"
 
 namespace orrery::prof {
 namespace {
@@ -55,15 +57,12 @@ class Writer {
     void add_work(const Activity& activity) {
         const Process& process = *activity.process;
         devices_.clear();
-        std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
+        lanes_.clear();
         std::vector<Place> places;
         for (const Work& one : activity.work) {
             const WorkRecord* const work = one.record;
-            pid_ = device_pid(activity, work->device);
-            const auto [track, is_new] =
-                lanes.try_emplace({work->stream, one.lane}, kFirstTrack + made_tracks_);
-            made_tracks_ += is_new ? 1 : 0;
-            if (is_new) name("thread_name", track->second, process.text(work->stream_name));
+            const std::uint64_t track =
+                lane_track(activity, work->device, work->stream, one.lane, work->stream_name);
             const DeviceModel& own = *activity.device(work->device);
             const double begin = own.stretch_of(one).us(work->begin_ps, begin_ns_);
             const double length = static_cast<double>(one.ps()) / 1e6;
@@ -71,7 +70,7 @@ class Writer {
                                {"cat", "work"},
                                {"name", process.text(work->head.text)},
                                {"pid", pid_},
-                               {"tid", track->second},
+                               {"tid", track},
                                {"ts", begin},
                                {"dur", length},
                                {"args",
@@ -81,12 +80,21 @@ class Writer {
                                  {"used_ps", work->used_ps},
                                  {"outcome", work->outcome}}}});
             // Their last moment is within them: what ends at it may be followed by another.
-            places.push_back({pid_, track->second, begin + length - std::min(length / 2, 0.001)});
+            places.push_back({pid_, track, begin + length - std::min(length / 2, 0.001)});
             if (work->correlation == 0) continue;
             flow("submit", {number_of(process), work->thread, microseconds(work->submitted_ns)},
-                 {pid_, track->second, begin});
+                 {pid_, track, begin});
         }
+        const auto signals = add_stream_events(activity);
+        const SignalIndex index(activity);
         for (std::size_t i = 0; i < places.size(); ++i) {
+            if (const SignalRecord* const ender = index.ender_of(activity.work[i])) {
+                const auto place = signals.find(ender);
+                if (place != signals.end() && place->second.us <= places[i].us) {
+                    flow("wait", place->second, places[i]);
+                    continue;
+                }
+            }
             const std::uint32_t cause = activity.work[i].cause;
             // By clocks that are not known well enough it may go back in time.
             if (cause == kNone || places[cause].us > places[i].us) continue;
@@ -154,6 +162,45 @@ class Writer {
         event["ts"] = to.us;
         events_.push_back(std::move(event));
     }
+    std::uint64_t lane_track(const Activity& activity, std::uint32_t device, std::uint64_t stream,
+                             std::uint32_t lane, std::uint32_t text) {
+        pid_ = device_pid(activity, device);
+        const auto [track, is_new] = lanes_.try_emplace({device, stream, lane}, kFirstTrack + made_tracks_);
+        made_tracks_ += is_new ? 1 : 0;
+        if (is_new) name("thread_name", track->second, activity.text(text));
+        return track->second;
+    }
+    // Signals and marks, as moments of their streams; where the former stand.
+    std::map<const SignalRecord*, Place> add_stream_events(const Activity& activity) {
+        std::map<const SignalRecord*, Place> signals;
+        const auto add = [&](const auto& record, std::string_view text, const char* category,
+                             std::uint64_t ns) {
+            const std::uint64_t track =
+                lane_track(activity, record.device, record.stream, 0, record.stream_name);
+            const double us = (static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1000;
+            Json args = {{"correlation", record.correlation}};
+            if (record.time_ps != 0) args["time_ps"] = record.time_ps;
+            events_.push_back({{"ph", "i"},
+                               {"s", "t"},
+                               {"cat", category},
+                               {"name", text},
+                               {"pid", pid_},
+                               {"tid", track},
+                               {"ts", us},
+                               {"args", std::move(args)}});
+            return Place{pid_, track, us};
+        };
+        for (const SignalRecord& signal : activity.process->signals) {
+            if (const auto ns = moment_ns(activity, signal))
+                signals.emplace(&signal, add(signal, title_of(activity, signal), "signal", *ns));
+        }
+        for (const StreamMarkRecord& mark : activity.process->stream_marks) {
+            const auto ns = moment_ns(activity, mark);
+            if (ns && activity.device(mark.device) != nullptr)
+                add(mark, activity.text(mark.head.text), "stream mark", *ns);
+        }
+        return signals;
+    }
     std::uint64_t device_pid(const Activity& activity, std::uint32_t device) {
         const auto [found, is_new] = devices_.try_emplace(device, kFirstTrack + made_devices_ + 1);
         if (is_new) {
@@ -205,6 +252,8 @@ class Writer {
     const std::uint64_t begin_ns_;
     std::uint64_t pid_ = 0, made_devices_ = 0, flows_ = 0, made_tracks_ = 0;
     std::map<std::uint32_t, std::uint64_t> devices_;  // of the process, as processes of the timeline
+    // Of a device, a stream of it and what overlaps in that.
+    std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, std::uint64_t> lanes_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of this process's domains
     Json events_ = Json::array();
 };

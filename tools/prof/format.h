@@ -12,7 +12,7 @@ namespace orrery::prof {
 
 inline constexpr char kMagic[8] = {'O', 'R', 'R', 'P', 'R', 'O', 'F', '\n'};
 inline constexpr std::uint32_t kFormatMajor = 1;  // a reader of another one cannot read it
-inline constexpr std::uint32_t kFormatMinor = 3;  // new types of records
+inline constexpr std::uint32_t kFormatMinor = 4;  // new types of records
 
 struct FileHead {
     char magic[8];
@@ -51,11 +51,13 @@ enum class Type : std::uint16_t {
     kSamplesLost = 12,
     kInstruction = 13,  // since 1.2
     kStep = 14,         // since 1.3
+    kSignal = 15,       // since 1.4
     kCard = 16,
     kSku = 17,
     kLink = 18,
     kMemory = 19,
-    kClock = 20,  // since 1.2
+    kClock = 20,       // since 1.2
+    kStreamMark = 21,  // since 1.4
     kPadding = 0xffff,
 };
 
@@ -121,8 +123,11 @@ struct WorkRecord {
     std::uint64_t groups;     // of kernels: work-groups
     std::uint32_t items;      // of kernels: work-items of each group
     std::uint32_t known;      // 1: what is since 1.1 has been filled in
+    // Since 1.4, of waits.
+    std::uint64_t semaphore;  // which one, as Signal has it; 0: not known
+    std::uint64_t value;      // that was waited for
 };
-static_assert(sizeof(WorkRecord) == 144);
+static_assert(sizeof(WorkRecord) == 160);
 inline constexpr std::size_t kWorkBytes = 88;  // of format 1.0
 
 enum class Place : std::int32_t {  // what is no device
@@ -137,11 +142,49 @@ enum class From : std::uint32_t {
     kOutside = 3,  // another process
 };
 
+// A semaphore was signalled on a card. head.text: the name that the program gave to it.
+struct SignalRecord {
+    RecordHead head;
+    std::uint32_t thread;  // that submitted it
+    std::uint32_t device;
+    std::uint64_t submitted_ns;
+    std::uint64_t correlation;  // of the call
+    std::uint64_t external;
+    std::uint64_t stream;  // as Work has it; 0: the host
+    std::uint64_t index;   // of the packet; `from_index` of waits that it ended
+    std::uint64_t time_ps;
+    std::uint64_t semaphore;  // another one for each of the process
+    std::uint64_t value;
+    std::uint32_t stream_name;  // a Text
+    std::uint16_t outcome;      // an orrProfOutcome
+    std::uint16_t reserved;
+    std::int32_t memory;    // where the semaphore is: a device or a Place
+    std::uint32_t waiters;  // of the card's own streams that waited for it
+};
+static_assert(sizeof(SignalRecord) == 96);
+
+// A stream came to where the program had marked it. head.text: what the program called that.
+struct StreamMarkRecord {
+    RecordHead head;
+    std::uint32_t thread;
+    std::uint32_t device;
+    std::uint64_t submitted_ns;
+    std::uint64_t correlation;
+    std::uint64_t external;
+    std::uint64_t stream;
+    std::uint64_t index;    // of the packet behind it
+    std::uint64_t time_ps;  // when the last of what was before it ended; 0: nothing was, or it is not known
+    std::uint32_t stream_name;  // a Text
+    std::uint32_t domain;       // a Text; 0: the program's own
+};
+static_assert(sizeof(StreamMarkRecord) == 72);
+
 // There was more work of the device, which is not here.
 struct WorkLostRecord {
     RecordHead head;
     std::uint32_t device;
-    std::uint32_t count;  // since 1.3: kernels, copies and fills, at most 2^32 - 1; 0: not known
+    std::uint32_t count;  // since 1.3: kernels, copies and fills, with signals since 1.4; at most 2^32 - 1;
+                          // 0: not known
 };
 static_assert(sizeof(WorkLostRecord) == 16);
 

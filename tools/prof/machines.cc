@@ -48,6 +48,10 @@ void shift(Process& process, std::int64_t by) {
         shift(range.record.ns, by);
     for (WorkRecord& work : process.work)
         shift(work.submitted_ns, by);
+    for (SignalRecord& signal : process.signals)
+        shift(signal.submitted_ns, by);
+    for (StreamMarkRecord& mark : process.stream_marks)
+        shift(mark.submitted_ns, by);
     for (StepRecord& step : process.steps) {
         if (step.device >= 0) continue;
         shift(step.begin_ns, by);

@@ -14,6 +14,7 @@
 #include "tools/prof/links.h"
 #include "tools/prof/show.h"
 #include "tools/prof/steps.h"
+#include "tools/prof/stream_events.h"
 
 namespace orrery::prof {
 namespace {
@@ -36,7 +37,9 @@ enum Kind : std::uint8_t {
     kKernel,
     kWait,
     kStep,
-    kLinkCopy
+    kLinkCopy,
+    kSignal,
+    kStreamMark
 };
 
 Kind kind_of(const Work& work) {
@@ -72,8 +75,12 @@ class Writer {
     explicit Writer(const Model& model) : model_(model), lasts_(model), host_begin_(model.profile.begin_ns) {
         std::optional<std::uint64_t> first;
         for (const Activity& activity : model.processes) {
-            if (!activity.work.empty())
-                first = std::min(first.value_or(~std::uint64_t{0}), activity.work[0].record->begin_ps);
+            const auto see = [&](std::uint64_t ps) {
+                first = std::min(first.value_or(~std::uint64_t{0}), ps);
+            };
+            if (!activity.work.empty()) see(activity.work[0].record->begin_ps);
+            for (const SignalRecord& signal : activity.process->signals)
+                see(signal.time_ps);
         }
         model_begin_ = first.value_or(0);
     }
@@ -104,6 +111,7 @@ class Writer {
         const std::uint64_t first_beside = slices_;
         for (std::size_t i = 0; i < model_.processes.size(); ++i) {
             add_steps(model_.processes[i], i, /*on_cards=*/true);
+            add_stream_events(model_.processes[i], i);
             add_links(model_.processes[i], i);
         }
 
@@ -180,6 +188,42 @@ class Writer {
             if (on_cards) track["device"] = first.device;
             add_track(std::move(track), slices, on_cards ? model_begin_ : host_begin_, nullptr, nullptr,
                       on_cards);
+        }
+    }
+
+    // Signals and marks, each in a row of its stream's. Of a signal the wait that it ended is shown.
+    void add_stream_events(const Activity& activity, std::size_t number) {
+        const Process& process = *activity.process;
+        std::map<const SignalRecord*, std::uint32_t> waits;
+        const SignalIndex index(activity);
+        for (std::size_t i = 0; i < activity.work.size(); ++i) {
+            if (const SignalRecord* const ender = index.ender_of(activity.work[i]))
+                waits.try_emplace(ender, places_.at(&activity)[i]);
+        }
+        using Key = std::tuple<std::uint32_t, std::uint64_t, Kind>;  // device and stream
+        std::map<Key, std::pair<std::string, std::vector<Slice>>> tracks;
+        const auto add = [&](const auto& record, Kind kind, std::string_view name, std::int64_t status,
+                             std::uint32_t shows) {
+            auto& [title, slices] = tracks[{record.device, record.stream, kind}];
+            if (slices.empty())
+                title = fmt::format("{} of {}", kind == kSignal ? "signals" : "marks",
+                                    process.text(record.stream_name));
+            slices.push_back({record.time_ps, record.time_ps, texts_.number(name), kind, status,
+                              record.correlation, record.external, shows});
+        };
+        for (const SignalRecord& signal : process.signals) {
+            const auto wait = waits.find(&signal);
+            add(signal, kSignal, title_of(activity, signal), signal.outcome,
+                wait == waits.end() ? kNone : wait->second);
+        }
+        for (const StreamMarkRecord& mark : process.stream_marks) {
+            // One with nothing before it has no time of the card's.
+            if (mark.time_ps != 0) add(mark, kStreamMark, process.text(mark.head.text), 0, kNone);
+        }
+        for (const auto& [key, track] : tracks) {
+            add_track(
+                {{"process", number}, {"device", std::get<0>(key)}, {"title", texts_.number(track.first)}},
+                track.second, model_begin_, nullptr, nullptr, true);
         }
     }
 

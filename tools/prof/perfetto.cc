@@ -13,6 +13,7 @@
 #include "tools/prof/counter_series.h"
 #include "tools/prof/show.h"
 #include "tools/prof/steps.h"
+#include "tools/prof/stream_events.h"
 
 namespace orrery::prof {
 namespace {
@@ -145,20 +146,15 @@ class Writer {
 
     void add_work(const Activity& activity, std::multimap<std::uint64_t, std::uint64_t>& flows) {
         const Process& process = *activity.process;
-        std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> lanes;
+        lanes_.clear();
         std::vector<pb::TrackEvent*> ends;
         for (const Work& one : activity.work) {
             const WorkRecord* const work = one.record;
-            const std::uint64_t device = device_track(activity, work->device);
-            const auto [track, is_new] = lanes.try_emplace({work->stream, one.lane}, last_track_ + 1);
-            if (is_new) {
-                pb::TrackDescriptor& described = describe(++last_track_);
-                described.set_name(utf8(process.text(work->stream_name)));
-                described.set_parent_uuid(device);
-            }
+            const std::uint64_t track =
+                lane_track(activity, work->device, work->stream, one.lane, work->stream_name);
             const auto [begin_ns, end_ns] = times(activity, one);
             const Slice made =
-                slice(process, track->second, work->head.text, "work", begin_ns, end_ns, work->correlation,
+                slice(process, track, work->head.text, "work", begin_ns, end_ns, work->correlation,
                       work->external, one.operation() == Operation::kWait ? Order::kEndOfWait : Order::kEnd);
             ends.push_back(&made.end);
             note(made.begin, "begin_ps", work->begin_ps);
@@ -168,8 +164,21 @@ class Writer {
             flows.emplace(work->correlation, ++last_flow_);
             made.begin.add_terminating_flow_ids(last_flow_);
         }
-        // From the end of what was waited for to the end of the wait, which may have begun before it.
+        std::map<const SignalRecord*, pb::TrackEvent*> signals;
+        add_stream_events(activity, flows, signals);
+        // From the signal, or the end of what it came behind, to the end of the wait, which may have begun
+        // before it.
+        const SignalIndex index(activity);
         for (std::size_t i = 0; i < ends.size(); ++i) {
+            if (const SignalRecord* const ender = index.ender_of(activity.work[i])) {
+                const auto event = signals.find(ender);
+                if (event != signals.end() &&
+                    moment_ns(activity, *ender) <= times(activity, activity.work[i]).second) {
+                    event->second->add_flow_ids(++last_flow_);
+                    ends[i]->add_terminating_flow_ids(last_flow_);
+                    continue;
+                }
+            }
             const std::uint32_t cause = activity.work[i].cause;
             if (cause == kNone) continue;
             // By clocks that are not known well enough it would go back in time.
@@ -178,6 +187,52 @@ class Writer {
             ends[cause]->add_flow_ids(++last_flow_);
             ends[i]->add_terminating_flow_ids(last_flow_);
         }
+    }
+    // Signals and marks, as moments of their streams' tracks.
+    void add_stream_events(const Activity& activity, std::multimap<std::uint64_t, std::uint64_t>& flows,
+                           std::map<const SignalRecord*, pb::TrackEvent*>& signals) {
+        const auto moment = [&](const auto& record, std::string_view name, const char* category,
+                                std::uint64_t ns) -> pb::TrackEvent& {
+            const std::uint64_t track =
+                lane_track(activity, record.device, record.stream, 0, record.stream_name);
+            auto& event = at(ns, Order::kBegin, 0, pb::TrackEvent::TYPE_INSTANT, track);
+            event.set_name(utf8(name));
+            event.add_categories(category);
+            note(event, "correlation", record.correlation);
+            note(event, "external", record.external);
+            note(event, "time_ps", record.time_ps);
+            if (record.correlation != 0) {
+                flows.emplace(record.correlation, ++last_flow_);
+                event.add_terminating_flow_ids(last_flow_);
+            }
+            return event;
+        };
+        for (const SignalRecord& signal : activity.process->signals) {
+            const auto ns = moment_ns(activity, signal);
+            if (!ns) continue;
+            auto& event = moment(signal, title_of(activity, signal), "signal", *ns);
+            note(event, "semaphore", signal.semaphore);
+            note(event, "value", signal.value);
+            note(event, "waiters", signal.waiters);
+            signals.emplace(&signal, &event);
+        }
+        for (const StreamMarkRecord& mark : activity.process->stream_marks) {
+            if (activity.device(mark.device) == nullptr) continue;
+            if (const auto ns = moment_ns(activity, mark))
+                moment(mark, activity.text(mark.head.text), "stream mark", *ns);
+        }
+    }
+    std::uint64_t lane_track(const Activity& activity, std::uint32_t device, std::uint64_t stream,
+                             std::uint32_t lane, std::uint32_t name) {
+        // The host has one on each card.
+        const std::uint64_t parent = device_track(activity, device);
+        const auto [track, is_new] = lanes_.try_emplace({device, stream, lane}, last_track_ + 1);
+        if (is_new) {
+            pb::TrackDescriptor& described = describe(++last_track_);
+            described.set_name(utf8(activity.text(name)));
+            described.set_parent_uuid(parent);
+        }
+        return track->second;
     }
     // What happened within calls, in tracks of its own.
     void add_steps(const Activity& activity) {
@@ -361,6 +416,8 @@ class Writer {
     Pids pids_;
     std::int32_t pid_ = 0;  // of the process, as the next
     std::map<std::uint32_t, std::uint64_t> device_tracks_;
+    // Of a device, a stream of it and what overlaps in that.
+    std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, std::uint64_t> lanes_;
     using GpuKey = std::tuple<const Process*, std::uint64_t, std::uint64_t>;
     std::map<GpuKey, std::int32_t> gpus_;
     std::map<std::pair<std::int32_t, std::string_view>, std::uint64_t> queues_;  // iids

@@ -71,6 +71,8 @@ class Records {
         if (type == Type::kPcSample) return add_pc_sample(record, process_.pc_samples);
         if (type == Type::kInstruction) return add_pc_sample(record, process_.instructions);
         if (type == Type::kStep) return add_step(record);
+        if (type == Type::kSignal) return add_signal(record);
+        if (type == Type::kStreamMark) return add_stream_mark(record);
         if (type == Type::kSamplesLost) return add_samples_lost(record);
         if (type == Type::kCard) return add_card(record);
         if (type == Type::kSku) return add_plain(record, process_.sku, "a number of a SKU");
@@ -88,6 +90,22 @@ class Records {
             return wrong("names a text that is not there");
         if (work.end_ps < work.begin_ps) return wrong("has work that ends before it begins");
         process_.work.push_back(work);
+        return {};
+    }
+    Result<void> add_signal(std::string_view bytes) {
+        SignalRecord signal{};
+        if (!take(bytes, signal)) return wrong("has a signal that is too short");
+        if (!knows(signal.head.text) || !knows(signal.stream_name))
+            return wrong("names a text that is not there");
+        process_.signals.push_back(signal);
+        return {};
+    }
+    Result<void> add_stream_mark(std::string_view bytes) {
+        StreamMarkRecord mark{};
+        if (!take(bytes, mark)) return wrong("has a mark of a stream that is too short");
+        if (!knows(mark.head.text) || !knows(mark.stream_name) || !knows(mark.domain))
+            return wrong("names a text that is not there");
+        process_.stream_marks.push_back(mark);
         return {};
     }
     Result<void> add_counters(std::string_view bytes) {
@@ -229,6 +247,10 @@ void find_begin(Profile& profile) {
             first = std::min(first, call.begin_ns);
         for (const WorkRecord& work : process.work)
             first = std::min(first, work.submitted_ns);
+        for (const SignalRecord& signal : process.signals)
+            first = std::min(first, signal.submitted_ns);
+        for (const StreamMarkRecord& mark : process.stream_marks)
+            first = std::min(first, mark.submitted_ns);
         for (const auto& range : process.ranges)
             first = std::min(first, range.record.ns);
         for (const StepRecord& step : process.steps) {

@@ -46,6 +46,8 @@ struct Process {
     std::vector<Range> ranges;
     std::vector<WorkRecord> work;
     std::vector<WorkCountersRecord> counters;
+    std::vector<SignalRecord> signals;  // in the order of their cards, as the next
+    std::vector<StreamMarkRecord> stream_marks;
     std::vector<SampleSet> sample_sets;
     std::vector<Sample> samples;
     std::vector<std::uint64_t> sample_values;

@@ -75,6 +75,12 @@ class Recorder {
             const auto& work = *static_cast<const orrProfWork*>(record.params);
             add_card(work.device);
             add_work(record, work);
+        } else if (record.kind == orrProfSignalDone) {
+            const auto& signal = *static_cast<const orrProfSignal*>(record.params);
+            add_card(signal.device);
+            add_signal(record, signal);
+        } else if (record.kind == orrProfStreamMarker) {
+            add_stream_mark(record, *static_cast<const orrProfStreamMark*>(record.params));
         } else if (record.kind == orrProfStepDone) {
             add_step(record, *static_cast<const orrProfStep*>(record.params));
         } else if (record.kind == orrProfWorkLost) {
@@ -310,6 +316,8 @@ class Recorder {
         work.groups = done.groups;
         work.items = done.items;
         work.known = 1;
+        work.semaphore = done.semaphore;
+        work.value = done.value;
         const auto lock = ready();
         work.head.text = number_of(record.name);
         work.stream_name = number_of(done.stream_name);
@@ -317,6 +325,42 @@ class Recorder {
         add(Type::kWork, work);
         add_clock_of(done);
         if (done.counters != nullptr) add_counters(done);
+    }
+    void add_signal(const orrProfRecord& record, const orrProfSignal& done) {
+        SignalRecord signal{};
+        signal.thread = static_cast<std::uint32_t>(record.thread);
+        signal.device = static_cast<std::uint32_t>(done.device);
+        signal.submitted_ns = done.submitted_ns;
+        signal.correlation = record.correlation;
+        signal.external = record.external;
+        signal.stream = done.stream;
+        signal.index = done.index;
+        signal.time_ps = done.time_ps;
+        signal.semaphore = done.semaphore;
+        signal.value = done.value;
+        signal.outcome = static_cast<std::uint16_t>(done.outcome);
+        signal.memory = done.memory;
+        signal.waiters = done.waiters;
+        const auto lock = ready();
+        signal.head.text = number_of(done.semaphore_name);
+        signal.stream_name = number_of(done.stream_name);
+        add(Type::kSignal, signal);
+    }
+    void add_stream_mark(const orrProfRecord& record, const orrProfStreamMark& told) {
+        StreamMarkRecord mark{};
+        mark.thread = static_cast<std::uint32_t>(record.thread);
+        mark.device = static_cast<std::uint32_t>(told.device);
+        mark.submitted_ns = told.submitted_ns;
+        mark.correlation = record.correlation;
+        mark.external = record.external;
+        mark.stream = told.stream;
+        mark.index = told.index;
+        mark.time_ps = told.time_ps;
+        const auto lock = ready();
+        mark.head.text = number_of(record.name);
+        mark.stream_name = number_of(told.stream_name);
+        mark.domain = number_of(record.domain);
+        add(Type::kStreamMark, mark);
     }
     void add_step(const orrProfRecord& record, const orrProfStep& done) {
         StepRecord step{};
@@ -641,7 +685,8 @@ orrError_t start() {
         return orrErrorSystem;
     }
     orrProfOptions options = ORR_INIT(orrProfOptions);
-    options.want = orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSteps;
+    options.want =
+        orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSteps | orrProfWantSignals;
     if (std::getenv(kCountersVariable) != nullptr) options.want |= orrProfWantCounters;
     if (std::getenv(kSamplesVariable) != nullptr) options.want |= orrProfWantSamples;
     if (std::getenv(kPcVariable) != nullptr || std::getenv(kTraceVariable) != nullptr)

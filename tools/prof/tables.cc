@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <vector>
 
 #include "tools/prof/counter_fields.h"
 #include "tools/prof/pc_lines.h"
 #include "tools/prof/ranges.h"
 #include "tools/prof/steps.h"
+#include "tools/prof/stream_events.h"
 #include "tools/prof/work_sums.h"
 
 namespace orrery::prof {
@@ -39,7 +41,15 @@ constexpr Column kWork[] = {{"work"},        {"process"},     {"device"},       
                             {"call"},        {"correlation"}, {"external"},        {"thread"},
                             {"lane"},        {"bytes"},       {"direction", true}, {"source"},
                             {"destination"}, {"groups"},      {"items"},           {"wait_from", true},
-                            {"wait_stream"}, {"wait_packet"}, {"wait_name", true}, {"cause"}};
+                            {"wait_stream"}, {"wait_packet"}, {"wait_name", true}, {"cause"},
+                            {"semaphore"},   {"wait_value"},  {"signal"}};
+constexpr Column kSignals[] = {
+    {"signal"},     {"process"},      {"device"}, {"stream"},      {"packet"},        {"by", true},
+    {"name", true}, {"semaphore"},    {"value"},  {"time_ps"},     {"outcome", true}, {"memory"},
+    {"waiters"},    {"submitted_ns"}, {"call"},   {"correlation"}, {"external"},      {"thread"}};
+constexpr Column kStreamMarks[] = {{"process"},      {"device"},      {"stream"},   {"packet"},
+                                   {"domain", true}, {"name", true},  {"time_ps"},  {"since_ps"},
+                                   {"submitted_ns"}, {"correlation"}, {"external"}, {"thread"}};
 constexpr auto kCounters = [] {
     std::array<Column, 2 + kCounterFields.size()> columns{{{"work"}, {"cores"}}};
     std::ranges::transform(kCounterFields, columns.begin() + 2,
@@ -191,10 +201,12 @@ class Writer {
                 write_sums<2>({process, n(device.number)}, all);
             }
         });
+        write_signals();
         std::uint64_t first = 0;
         table("work", kWork, [&](const Activity& each, std::uint64_t process) {
+            const SignalIndex signals(each);
             for (std::size_t i = 0; i < each.work.size(); ++i)
-                write_work(each, process, first, i);
+                write_work(each, process, first, i, signals.ender_of(each.work[i]));
             first += each.work.size();
         });
         first = 0;
@@ -236,7 +248,40 @@ class Writer {
             }
         });
     }
-    void write_work(const Activity& each, std::uint64_t process, std::uint64_t first, std::size_t i) {
+    void write_signals() {
+        std::uint64_t number = 0;
+        table("signal", kSignals, [&](const Activity& each, std::uint64_t process) {
+            first_signal_.push_back(number);
+            std::map<std::uint64_t, std::uint64_t> calls;  // by correlation
+            for (const CallRecord& call : each.process->calls) {
+                const auto at = static_cast<std::uint64_t>(&call - each.process->calls.data());
+                if (call.correlation != 0) calls.try_emplace(call.correlation, first_call_[process] + at);
+            }
+            for (const SignalRecord& signal : each.process->signals) {
+                const auto call = calls.find(signal.correlation);
+                row({number++, process, n(signal.device), signal.stream == 0 ? Value() : Value(signal.stream),
+                     signal.stream == 0 ? Value() : Value(signal.index), each.text(signal.stream_name),
+                     signal.head.text == 0 ? Value() : Value(each.text(signal.head.text)),
+                     signal.semaphore == 0 ? Value() : Value(signal.semaphore), signal.value, signal.time_ps,
+                     name_of(static_cast<Outcome>(signal.outcome)), s(signal.memory), n(signal.waiters),
+                     signal.submitted_ns, call == calls.end() ? Value() : Value(call->second),
+                     signal.correlation, signal.external, n(signal.thread)});
+            }
+        });
+        table("stream_mark", kStreamMarks, [&](const Activity& each, std::uint64_t process) {
+            for (const DeviceModel& device : each.devices) {
+                for (const MarkRow& one : mark_rows(each, device.number)) {
+                    const StreamMarkRecord& mark = *one.mark;
+                    row({process, n(mark.device), mark.stream, mark.index, each.text(mark.domain),
+                         each.text(mark.head.text), mark.time_ps == 0 ? Value() : Value(mark.time_ps),
+                         one.since_ps ? Value(*one.since_ps) : Value(), mark.submitted_ns, mark.correlation,
+                         mark.external, n(mark.thread)});
+                }
+            }
+        });
+    }
+    void write_work(const Activity& each, std::uint64_t process, std::uint64_t first, std::size_t i,
+                    const SignalRecord* ender) {
         const Work& one = each.work[i];
         const WorkRecord& work = *one.record;
         const bool copies = one.operation() == Operation::kCopy, waits = one.operation() == Operation::kWait;
@@ -270,7 +315,12 @@ class Writer {
              if_known(by_stream, work.from_stream),
              if_known(by_stream, work.from_index),
              work.from_name == 0 ? Value() : Value(each.text(work.from_name)),
-             one.cause == kNone ? Value() : Value(first + one.cause)});
+             one.cause == kNone ? Value() : Value(first + one.cause),
+             waits && work.semaphore != 0 ? Value(work.semaphore) : Value(),
+             waits && work.semaphore != 0 ? Value(work.value) : Value(),
+             ender == nullptr ? Value()
+                              : Value(first_signal_[process] +
+                                      static_cast<std::uint64_t>(ender - each.process->signals.data()))});
     }
     void write_step(const Activity& each, std::uint64_t process, const StepRecord& step,
                     const BarrierLasts& lasts) {
@@ -337,7 +387,7 @@ class Writer {
     TableSink& sink_;
     Result<void> result_;
     std::size_t columns_ = 0;
-    std::vector<std::uint64_t> first_call_;  // of each process
+    std::vector<std::uint64_t> first_call_, first_signal_;  // of each process
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // What tools/prof/page_data.cc has put into the page, as typed arrays.
 
 const Kind = { call: 0, range: 1, openRange: 2, marker: 3, other: 4, copy: 5, fill: 6, kernel: 7, wait: 8, step: 9,
-  linkCopy: 10 };
-const kindNames = ["call", "range", "range that has not ended", "marker", "work", "copy", "fill", "kernel", "wait", "step within a call", "copy over a link"];
+  linkCopy: 10, signal: 11, streamMark: 12 };
+const kindNames = ["call", "range", "range that has not ended", "marker", "work", "copy", "fill", "kernel", "wait", "step within a call", "copy over a link", "signal of a semaphore", "mark in a stream"];
 
 // Names are anybody's: what has no shape of its own, or would turn its neighbours around, is shown as what it is.
 function visible(text) {
@@ -78,7 +78,7 @@ function decodeProfile(metaText, columnsText) {
 
   const tracks = meta.tracks.map((track, number) => ({
     ...track, number, rows: [], onCard: track.device !== undefined,
-    // What shows the same once more, by another order: steps and links.
+    // What shows the same once more, by another order (steps and links), and moments of streams.
     beside: track.title !== undefined, isWork: track.device !== undefined && track.title === undefined }));
   const rows = [];
   let first = 0;

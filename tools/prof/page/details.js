@@ -32,7 +32,8 @@ class Details {
     const facts = [];
     const add = (name, value) => { if (value !== "" && value !== null && value !== undefined) facts.push([name, value]); };
     add("what", kindNames[kind]);
-    if (kind !== Kind.marker) add("duration", duration((profile.end[i] - profile.begin[i]) * perUnit));
+    const moment = kind === Kind.marker || kind === Kind.signal || kind === Kind.streamMark;
+    if (!moment) add("duration", duration((profile.end[i] - profile.begin[i]) * perUnit));
     add("begin", duration(profile.begin[i] * perUnit));
     add(track.onCard ? "by the card's clock" : "by the host's clock", this.exact(i));
     add("process", processTitle(process));
@@ -40,6 +41,7 @@ class Details {
     else if (track.beside) {
       if (track.onCard) add("card", `${track.device}`);
       add("of", named(profile.texts[track.title]));
+      if (kind === Kind.signal && profile.status[i] === 2) add("outcome", element("span", { className: "bad" }, outcomes[2]));
     } else {
       add("thread", `${track.thread}`);
       if (track.domain !== undefined) add("domain", named(profile.texts[track.domain]));
@@ -107,7 +109,7 @@ class Details {
     if (call >= 0) links("Call that submitted it", [call]);
     if (i >= profile.firstBeside) {
       const shown = profile.shows[i - profile.firstBeside];
-      if (shown > 0) links("The copy itself", [shown - 1]);
+      if (shown > 0) links(profile.kind[i] === Kind.signal ? "The wait that it ended" : "The copy itself", [shown - 1]);
       return parts;
     }
     const cause = profile.cause[i - profile.firstWork];
