@@ -90,8 +90,8 @@ struct orr_note {
 	/** @size: of the memory; in a greeting the other's nonce, as the sender knows it */
 	__le64 size;
 	/**
-	 * @secret: that came with the handle; of ORR_NOTE_MAP_BACK the key that requests have to carry, in the
-	 * first eight; of ORR_NOTE_STUCK and its answer the name
+	 * @secret: that came with the handle; of ORR_NOTE_MAP_BACK the key that requests have to carry, in
+	 * the first eight; of ORR_NOTE_STUCK and its answer the name
 	 */
 	u8 secret[ORR_FABRIC_SECRET_BYTES];
 	/** @number: of ORR_NOTE_STUCK and its answers which of the search's questions it is; else 0 */

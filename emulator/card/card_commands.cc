@@ -16,8 +16,8 @@ constexpr std::uint64_t kBootPiece = 16 << 10;
 bool Card::is_quiet(Command::Kind kind) {
     using enum Command::Kind;
     return kind != kBootStart && kind != kRestartCore && kind != kMailbox && kind != kGrant &&
-           kind != kNode && kind != kRoute && kind != kRouteKey && kind != kForward && kind != kDrain && kind != kNote &&
-           kind != kLinkReset && kind != kBarrier && kind != kSink;
+           kind != kNode && kind != kRoute && kind != kRouteKey && kind != kForward && kind != kDrain &&
+           kind != kNote && kind != kLinkReset && kind != kBarrier && kind != kSink;
 }
 
 bool Card::drain_commands(bool quiet) {

@@ -99,8 +99,8 @@ struct LinkHooks {
     // A node refused a write or signal of this card, for the 1st, 2nd, 4th, 8th, .. time: `fault` says why.
     // May be empty.
     std::function<void(std::uint32_t port, std::uint32_t node, std::uint32_t fault)> refused;
-    // This port has refused a request for its wrong key, for the 1st, 2nd, 4th, 8th, .. time; who says that he
-    // is that node sent it. May be empty.
+    // This port has refused a request for its wrong key, for the 1st, 2nd, 4th, 8th, .. time; who says that
+    // he is that node sent it. May be empty.
     std::function<void(std::uint32_t port, std::uint32_t node)> bad_key;
     // A word for this card's barrier unit, in order with all that its sender sent; the unit judges it. Empty:
     // there is none, and it is denied.

@@ -59,7 +59,8 @@ const char* Reader::judge_op(const Message& message) const {
     const bool reads = message.op == kOpRead || message.op == kOpAnswer;
     if ((message.op != kOpAtomic && !reads && message.function != 0) ||
         (message.op != kOpAtomic && message.op != kOpLeave && message.compare != 0) ||
-        (message.op != kOpAnswer && message.status != 0) || ((message.op == kOpAnswer || message.op == kOpNote) && message.key != 0))
+        (message.op != kOpAnswer && message.status != 0) ||
+        ((message.op == kOpAnswer || message.op == kOpNote) && message.key != 0))
         return "a message has a reserved field set";
     switch (message.op) {
         case kOpWrite:

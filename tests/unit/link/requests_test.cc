@@ -257,7 +257,8 @@ TEST(Requests, RightsAndKeys) {
     EXPECT_EQ(net[1].bad_keys, (std::vector<std::uint32_t>{1, 1})) << "the owner's card is told, too";
     // With its key.
     net[0].peers.set_key(2, 0x1234);
-    const LinkAsk good = read(net[0], 2, 0, page, ears), add = atomic(net[0], 2, 0, {.function = ORR_ATOMIC_ADD, .operand = 7}, ears);
+    const LinkAsk good = read(net[0], 2, 0, page, ears),
+                  add = atomic(net[0], 2, 0, {.function = ORR_ATOMIC_ADD, .operand = 7}, ears);
     EXPECT_EQ(net[0].write(2, 64, 8, 1).bytes, 8u);
     EXPECT_EQ(net[0].signal(2, 128, 1), ORR_FAULT_NONE);
     net.run();

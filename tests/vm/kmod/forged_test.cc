@@ -1,5 +1,6 @@
-// Requests that carry another key than the owner's driver has given: refused, counted at the owner's port, told to
-// both. For a VM of two cards of which card 0 forges all that it sends, by its fault plan (ORRERY_FORGES).
+// Requests that carry another key than the owner's driver has given: refused, counted at the owner's port,
+// told to both. For a VM of two cards of which card 0 forges all that it sends, by its fault plan
+// (ORRERY_FORGES).
 #include <gtest/gtest.h>
 #include <orrery/hw/mmu.h>
 #include <sys/klog.h>
@@ -81,7 +82,9 @@ TEST_F(Forged, IsRefusedCountedAndToldToBoth) {
     // A write and a signal: what says so comes behind them.
     std::uint64_t bad = sum_of(1, "bad_keys"), refused = sum_of(0, "refused");
     EXPECT_EQ(bad + refused, 0u);
-    ASSERT_EQ(forger_.queue->run(std::vector{fill(kOwn, 4096, 9), copy(kOwn, kThere, 4096), signal(kThere, 99)}), 0);
+    ASSERT_EQ(
+        forger_.queue->run(std::vector{fill(kOwn, 4096, 9), copy(kOwn, kThere, 4096), signal(kThere, 99)}),
+        0);
     EXPECT_TRUE(comes_true([&] { return sum_of(1, "bad_keys") >= 2; }));
     EXPECT_TRUE(comes_true([&] { return sum_of(0, "refused") >= 2; }));
     bad = sum_of(1, "bad_keys");
@@ -93,7 +96,8 @@ TEST_F(Forged, IsRefusedCountedAndToldToBoth) {
     drm_orr_queue_wait out{};
     std::ignore = forger_.queue->run(std::vector{copy(kThere, kOwn, 4096)}, out);
     EXPECT_NE(out.error, 0u);
-    EXPECT_EQ(out.error_detail & 0xff, std::uint64_t{ORR_FAULT_PEER_KEY}) << out.error << ' ' << out.error_detail;
+    EXPECT_EQ(out.error_detail & 0xff, std::uint64_t{ORR_FAULT_PEER_KEY})
+        << out.error << ' ' << out.error_detail;
     EXPECT_EQ(own_.words()[0], 9u);
     EXPECT_GT(sum_of(1, "bad_keys"), bad);
     EXPECT_EQ(sum_of(0, "bad_keys"), 0u);

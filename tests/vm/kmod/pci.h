@@ -17,8 +17,8 @@ int node_of(const std::string& address);
 bool bind_driver(const std::string& address);
 bool unbind_driver(const std::string& address);
 
-// Requests with a wrong key that ports of cards with a driver have refused: in a test without a card that lies there is
-// none, whatever becomes of links and cards.
+// Requests with a wrong key that ports of cards with a driver have refused: in a test without a card that
+// lies there is none, whatever becomes of links and cards.
 std::uint64_t bad_keys();
 
 bool write_file(const std::string& path, const std::string& text);

@@ -380,7 +380,8 @@ int forge_there() {
     // As long as they find room they have left, whatever becomes of them.
     std::ignore = place.queue->run(
         std::vector{fill(kVa, kBytes, 9), copy(kVa, kThere, kBytes), signal(kThere + 4096, 99)});
-    check(comes_true([] { return std::atoi(link_file("refused").c_str()) >= 5; }), "each was told to the sender");
+    check(comes_true([] { return std::atoi(link_file("refused").c_str()) >= 5; }),
+          "each was told to the sender");
     put("sent", "");
     get("looked");
     return 0;
