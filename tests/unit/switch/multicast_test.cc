@@ -93,7 +93,7 @@ TEST(Multicasts, CopiesCarryTheKeysOfTheirOwners) {
     ASSERT_TRUE(star.up());
     for (unsigned to = 1; to < 4; ++to) {
         LinkPort& port = *star[to].ports[0];
-        ASSERT_TRUE(port.set_grant(0, 0, star[to].vram.size(), 1, {.key = 0x1000 + to}));
+        ASSERT_TRUE(port.set_grant(1, 0, star[to].vram.size(), 1, {.key = 0x1000 + to}));
         star[0].peers.set_key(to + 1, to == 3 ? 0x1000 : 0x1000 + to);
     }
     join(star, 0);
