@@ -245,6 +245,16 @@ void none_two_halves() {
     two.synchronize();
 }
 
+// Whole numbers only, behind a few microseconds of floating point.
+void none_whole_numbers() {
+    const Work work;
+    const orrery::Stream stream;
+    work.launch("multiply_add", {.rounds = 200}, stream);
+    for (unsigned i = 0; i < 4; ++i)
+        work.launch("mix_integers", {.rounds = 40'000}, stream);
+    stream.synchronize();
+}
+
 // What is loaded is used four times from registers: 256 times 16 cycles a strip, and 64 GB/s of VRAM for each
 // core. At first the rows come, 64 lines of 150 ns: 4 % of the time.
 void none_matrices() {
@@ -357,6 +367,11 @@ const std::vector<Case>& fresh_one_card_cases() {
          .limit = "none",
          .why = "two streams, each with half of the cores",
          .run = none_two_halves,
+         .share = {0, 0.1}},
+        {.name = "none_whole_numbers",
+         .limit = "none",
+         .why = "whole numbers at their bound, and a little floating point",
+         .run = none_whole_numbers,
          .share = {0, 0.1}},
         {.name = "none_matrices",
          .limit = "none",

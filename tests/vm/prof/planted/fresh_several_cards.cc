@@ -27,7 +27,7 @@ void exchange(unsigned steps, std::uint64_t rounds, std::size_t bytes) {
     }
     for (unsigned me = 0; me < 2; ++me) {
         const orrery::DeviceGuard guard(sides[me].device);
-        sides[me].work->begin(*sides[me].stream);
+        sides[me].work->begin(*sides[me].stream, 40);
         worked[me] = orrery::Event(orrEventDisableTiming);
         worked[me].record(*sides[me].stream);
         sent[me] = orrery::Event(orrEventDisableTiming);
@@ -118,7 +118,7 @@ void rank_with_border() {
     for (unsigned step = 0; step < 24; ++step)
         for (const Side& side : sides) {
             const orrery::DeviceGuard guard(side.device);
-            side.work->launch("mix_integers", {.rounds = side.device == 0 ? 5'333u : 1'333u}, *side.stream);
+            side.work->launch("multiply_add", {.rounds = side.device == 0 ? 4'000u : 1'000u}, *side.stream);
             orrery::check(orrGroupBarrierAsync(groups[side.device], side.stream->handle(), nullptr));
         }
     for (const Side& side : sides)

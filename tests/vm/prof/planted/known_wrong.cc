@@ -19,6 +19,8 @@ constexpr Known kKnown[] = {
     {"none_pipeline",
      "kernels side by side count as if each had all cores: 71 % of the peak instead of 91 %"},
     {"none_two_halves", "kernels side by side count as if each had all cores: half of the peak"},
+    {"none_whole_numbers",
+     "some floating point in 10 of 1,950 us, and whole numbers are held against its peak"},
     {"link_halo", "names nothing: copies beside kernels do not count, though the kernels do not matter"},
     {"preemption_of_gangs",
      "waits of launches over several cards for their turn count as waits for the host"},

@@ -49,8 +49,8 @@ void Work::launch(const char* kernel, const Shape& shape, const PlantedArgs& arg
     orrery::launch(library.function(kernel), {shape.groups, 1, 1}, {1, 1, 1}, all, 0, stream);
 }
 
-void Work::begin(const orrery::Stream& stream) const {
-    launch("hesitate", {.rounds = 1'000}, stream);
+void Work::begin(const orrery::Stream& stream, unsigned times) const {
+    launch("hesitate", {.rounds = std::uint64_t{1'000} * times}, stream);
 }
 
 Side::Side(int number, std::size_t bytes, const orrStreamAttributes& attributes) : device(number) {

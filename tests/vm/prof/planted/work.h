@@ -31,9 +31,9 @@ class Work {
     // The same on memory of another's.
     void launch(const char* kernel, const Shape& shape, const PlantedArgs& args,
                 const orrery::Stream& stream) const;
-    // Some 5 us of work, for which the card's host takes so long that all that follows is queued by then,
-    // however slowly this program runs.
-    void begin(const orrery::Stream& stream) const;
+    // Some 5 us of work, or as many times that, for which the card's host takes so long that all that follows
+    // is queued by then, however slowly this program runs.
+    void begin(const orrery::Stream& stream, unsigned times = 1) const;
 
     std::size_t bytes;
     orrery::Library library;
