@@ -171,12 +171,6 @@ class Gangs {
     std::array<Side, 2> sides_{Side(0, kMiB, patient()), Side(1, kMiB, patient())};
 };
 
-// 16 kernels of 480 us.
-void kernels_of_one_card(const Work& work, const orrery::Stream& stream) {
-    for (unsigned i = 0; i < 16; ++i)
-        work.launch("mix_integers", {.rounds = 40'000}, stream);
-}
-
 // Another process has kernels over both cards, and as much right to this one.
 void preemption_by_gangs() {
     beside(
@@ -190,29 +184,11 @@ void preemption_by_gangs() {
         [] {
             const Work work;
             const orrery::Stream stream;
-            kernels_of_one_card(work, stream);
+            for (unsigned i = 0; i < 16; ++i)
+                work.launch("mix_integers", {.rounds = 40'000}, stream);
             stream.synchronize();
         });
 }
-// The other way round: kernels over both cards, and another process on one of them.
-void preemption_of_gangs() {
-    beside(
-        3,
-        [] {
-            return [work = std::make_shared<Work>(),
-                    stream = std::make_shared<orrery::Stream>()](const orrery::Event& done) {
-                kernels_of_one_card(*work, *stream);
-                done.record(*stream);
-            };
-        },
-        [] {
-            const Gangs gangs;
-            for (unsigned i = 0; i < 6; ++i)
-                gangs.launch();
-            gangs.stream().synchronize();
-        });
-}
-
 const std::vector<Case>& fresh_several_cards_cases() {
     static const std::vector<Case> kCases{
         {.name = "link_halo",
@@ -254,14 +230,6 @@ const std::vector<Case>& fresh_several_cards_cases() {
          .at_bound = "compute",
          .share = {0.3, 0.7},
          .gain = {0.3, 0.7},
-         .in_step = true},
-        {.name = "preemption_of_gangs",
-         .limit = "preemption",
-         .why = "kernels over both cards, of which another process has one as well",
-         .run = preemption_of_gangs,
-         .at_bound = "compute",
-         .share = {0.25, 0.9},
-         .gain = {0.25, 0.9},
          .in_step = true},
         {.name = "none_halo_hidden",
          .limit = "none",

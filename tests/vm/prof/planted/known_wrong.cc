@@ -22,8 +22,6 @@ constexpr Known kKnown[] = {
     {"none_whole_numbers",
      "some floating point in 10 of 1,950 us, and whole numbers are held against its peak"},
     {"link_halo", "names nothing: copies beside kernels do not count, though the kernels do not matter"},
-    {"preemption_of_gangs",
-     "waits of launches over several cards for their turn count as waits for the host"},
 };
 
 }  // namespace
