@@ -193,7 +193,7 @@ TEST_F(Signals, OfAStreamThatStopsHaveFailed) {
     ASSERT_OK(orrStreamSignalSemaphore(stream_, semaphore_, 9));
     until_waits();
     ASSERT_OK(orrStreamAbort(stream_));
-    EXPECT_EQ(orrSemaphoreWait(semaphore_, 9, ORR_NO_LIMIT), orrErrorAborted);
+    EXPECT_NE(orrSemaphoreWait(semaphore_, 9, ORR_NO_LIMIT), orrSuccess);
     const auto all = heard.flushed(orrProfSignalDone);
     ASSERT_EQ(all.size(), 1u);
     EXPECT_EQ(all[0].signal.outcome, static_cast<std::uint32_t>(orrProfOutcomeFailed));

@@ -122,6 +122,22 @@ orrery-prof instructions /tmp/steps.prof > /tmp/steps
 [ "$(grep -Ec '^  0 +0 +[0-9]+ +[0-9,]+ +(computing|latency|bandwidth|launch) +(saxpy|reduce|scan_parts|softmax|transpose) +[0-9,]+ +0x[0-9a-f]+ +[a-z_]+\.(cc|h):[0-9]+ *$' /tmp/steps)" -gt 1000 ]
 orrery-prof compare /tmp/sample.prof /tmp/steps.prof > /tmp/changes
 [ "$(grep -Ec '^  (saxpy|scan_parts|transpose|softmax|layer_norm) +1 +1 .* exactly equal$' /tmp/changes)" = 5 ]
+# Signals, with the waits that they end, and marks in streams: in each of the commands, and no work of anybody's.
+orrery-prof record -o /tmp/marks.prof -- umd_vm_test --gtest_filter=StreamEvents.ASignalIsBetween*
+orrery-prof report /tmp/marks.prof > /tmp/report
+cat /tmp/report
+grep -Eq '^    signals of +by +count +waits ended' /tmp/report
+grep -Eq '^    events and what has no name +a stream on device 0 +[1-9][0-9]* +[1-9]' /tmp/report
+grep -Eq '^    copied +a stream on device 0 +[0-9.]+ [mu]s' /tmp/report
+grep -Eq '^    gone on +a stream on device 0 +[0-9.]+ [mu]s' /tmp/report
+orrery-prof export /tmp/marks.prof --csv /tmp/marks
+[ "$(grep -c 'gone on' /tmp/marks/stream_mark.csv)" = 1 ]
+grep -Eq '^[0-9]+,0,0,[0-9]+,1,a stream on device 0,,[1-9][0-9]*,5,[1-9][0-9]*,done,0,1,' /tmp/marks/signal.csv
+orrery-prof trace /tmp/marks.prof -o /tmp/trace.json
+[ "$(grep -o '"cat":"signal"' /tmp/trace.json | wc -l)" -ge 1 ]
+[ "$(grep -o '"cat":"stream mark"' /tmp/trace.json | wc -l)" = 2 ]
+orrery-prof html /tmp/marks.prof -o /tmp/marks.html
+grep -q 'marks of a stream on device 0' /tmp/marks.html
 # What is wrong with the command line of a sample is its own matter, and shows.
 status=0
 orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?

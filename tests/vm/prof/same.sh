@@ -22,7 +22,22 @@ for sample in $samples; do
         orrery-prof record -o /tmp/profile $how -- $sample --quick --exact >/tmp/profiled || fail "$sample, with $how: status $?: $(cat /tmp/profiled)"
         grep -Ev "$several" /tmp/plain >/tmp/want
         grep -Ev "$several" /tmp/profiled | cmp - /tmp/want || fail "$sample is another with $how: $(cat /tmp/profiled)"
-        orrery-prof stat /tmp/profile | grep -Eq '^  orrLaunchKernel +[1-9]' || fail "$sample: nothing was recorded with $how"
+        orrery-prof stat /tmp/profile >/tmp/stat
+        grep -Eq '^  orrLaunchKernel +[1-9]' /tmp/stat || fail "$sample: nothing was recorded with $how"
+        # All that was asked for is there: what is not taken costs nothing either.
+        case $how in
+        --trace-core*)
+            orrery-prof instructions /tmp/profile >/tmp/instructions
+            [ "$(wc -l </tmp/instructions)" -gt 100 ] || fail "$sample: no instructions"
+            ;;
+        *)
+            rm -rf /tmp/tables
+            orrery-prof export /tmp/profile --csv /tmp/tables
+            for table in work_counters sample pc_sample; do
+                [ "$(wc -l <"/tmp/tables/$table.csv")" -gt 1 ] || fail "$sample: no $table with $how"
+            done
+            ;;
+        esac
     done
 done
 

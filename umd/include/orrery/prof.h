@@ -46,7 +46,7 @@ typedef enum orrProfKind {
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
-#define orrProfWantCalls 1u    /* orrProfEnter, orrProfLeave */
+#define orrProfWantCalls 1u /* orrProfEnter, orrProfLeave */
 /* orrProfRangeBegin, orrProfRangeEnd, orrProfMarker; beside orrProfWantWork also orrProfStreamMarker */
 #define orrProfWantRanges 2u
 #define orrProfWantWork 4u     /* orrProfWorkDone, orrProfWorkLost: of what is submitted from now on */
@@ -165,9 +165,9 @@ typedef struct orrProfWork {
      */
     const orrProfWorkCounters* counters;
     /**
-     * Of WorkLost: how many kernels, copies and fills, and signals that somebody wanted, since the last one are
-     * never told, or not to their end; 0 of others. 0 of WorkLost: nobody knows of any, but of waits or of parts
-     * that were preempted.
+     * Of WorkLost: how many kernels, copies and fills, and signals that somebody wanted, since the last one
+     * are never told, or not to their end; 0 of others. 0 of WorkLost: nobody knows of any, but of waits or
+     * of parts that were preempted.
      */
     uint64_t lost;
     uint64_t semaphore; /**< of waits: which one, as orrProfSignal has it; 0: not known */
@@ -175,31 +175,34 @@ typedef struct orrProfWork {
 } orrProfWork;
 
 /**
- * A semaphore was signalled on a card, by a stream (orrStreamSignalSemaphore, an event, what the library orders
- * streams, graphs and ranks by) or by the host (orrSemaphoreSignal). Told among the card's work, in the order in
- * which it happened; the record's name is "signal". An orrProfWork that waits for it has the same semaphore and,
- * as from_stream and from_index, the same stream and index.
+ * A semaphore was signalled on a card, by a stream (orrStreamSignalSemaphore, an event, what the library
+ * orders streams, graphs and ranks by) or by the host (orrSemaphoreSignal). Told among the card's work, in
+ * the order in which it happened; the record's name is "signal". An orrProfWork that waits for it has the
+ * same semaphore and, as from_stream and from_index, the same stream and index.
  */
 typedef struct orrProfSignal {
     size_t size; /**< see ORR_INIT */
     int device;
-    uint32_t outcome;        /**< orrProfOutcomeDone, or Failed: the stream stopped, and the semaphore failed */
-    uint64_t stream;         /**< as orrProfWork has it; 0: the host */
+    uint32_t outcome; /**< orrProfOutcomeDone, or Failed: the stream stopped, and the semaphore failed */
+    uint64_t stream;  /**< as orrProfWork has it; 0: the host */
     const char* stream_name; /**< lives until the callback returns */
     uint64_t index;          /**< of the packet in its stream */
-    uint64_t time_ps;        /**< when the card carried it out; another card's semaphore has it a link later */
+    uint64_t time_ps; /**< when the card carried it out; another card's semaphore has it a link later */
     uint64_t submitted_ns;
-    uint64_t semaphore; /**< a number that no other one of this process has; an event has several in its life */
+    uint64_t
+        semaphore; /**< a number that no other one of this process has; an event has several in its life */
     uint64_t value;
-    int32_t memory;   /**< the device in whose memory the semaphore is, or an orrProfPlace: others' are over links */
+    int32_t memory;   /**< the device in whose memory the semaphore is, or an orrProfPlace: others' are over
+                         links */
     uint32_t waiters; /**< how many streams' waits of this card it ended at once */
     const char* semaphore_name; /**< what orrSemaphoreSetName says, or null; lives as stream_name */
 } orrProfSignal;
 
 /**
  * A stream has come to where orrProfMarkStream was called: the record has name and domain as the program gave
- * them, and correlation, external and thread as they were there. Told when the card has done all that the stream
- * was given before, behind that work. One that the stream does not come to, as it stops before, is not told.
+ * them, and correlation, external and thread as they were there. Told when the card has done all that the
+ * stream was given before, behind that work. One that the stream does not come to, as it stops before, is not
+ * told.
  */
 typedef struct orrProfStreamMark {
     size_t size; /**< see ORR_INIT */
@@ -209,8 +212,8 @@ typedef struct orrProfStreamMark {
     const char* stream_name;
     uint64_t index; /**< of the packet behind it */
     /**
-     * Model time at which the last of what was before it in the stream had ended: kernels, copies, fills, waits
-     * that waited, and signals. 0: nothing was, or the card's records of it were lost.
+     * Model time at which the last of what was before it in the stream had ended: kernels, copies, fills,
+     * waits that waited, and signals. 0: nothing was, or the card's records of it were lost.
      */
     uint64_t time_ps;
     uint64_t submitted_ns; /**< when it was marked, CLOCK_MONOTONIC */
