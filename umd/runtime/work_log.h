@@ -149,7 +149,8 @@ class WorkLog {
     void end();
 
   private:
-    // From look to look. The card's room, for 43,000 records (6,000 with what jobs did), is for all processes.
+    // From look to look. The card's room, for 43,000 records (6,000 with what jobs did), is for all
+    // processes.
     static constexpr std::chrono::milliseconds kPause{5};
     enum class State : std::uint8_t { kOff, kOn, kRefused };
 
