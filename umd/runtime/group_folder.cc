@@ -10,9 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -66,9 +64,7 @@ Verdict verdict_of(const Status& status) {
 Status status_of(const Verdict& verdict) {
     if (verdict.code == orrSuccess) return {};
     std::string text(verdict.text, ::strnlen(verdict.text, sizeof verdict.text));
-    std::ranges::replace_if(
-        text, [](char c) { return c < ' ' || c > '~'; }, '?');
-    if (text.empty()) text = "another member of the group gave up, and did not say why";
+    std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
     const bool known = verdict.code > 0 && verdict.code <= orrErrorAbandoned;
     return std::unexpected(Error{known ? static_cast<orrError_t>(verdict.code) : orrErrorAborted, text});
 }
@@ -149,21 +145,7 @@ GroupFolder::~GroupFolder() {
         const bool tells = name.starts_with("hello") || name == "go";
         if (in_ || !tells) ::unlink(path(name).c_str());
     }
-    if (!in_ && std::ranges::find(own_, name_of("hello", rank_)) != own_.end()) leave_failed();
     ::rmdir(folder_.c_str());  // the last one's
-}
-
-// What tells others why they cannot meet this member stays until all have come and read it: the last one
-// takes everything along, at once, so that nobody sees a part of it.
-void GroupFolder::leave_failed() {
-    const Verdict nothing{};
-    if (!write(name_of("left", rank_), &nothing, sizeof nothing)) return;
-    for (int rank = 0; rank < members_; ++rank)
-        if (::access(path(name_of("left", rank)).c_str(), F_OK) != 0) return;
-    const std::string gone = fmt::format("{}.gone-{}", folder_, rank_);
-    if (::rename(folder_.c_str(), gone.c_str()) != 0) return;
-    std::error_code ignored;
-    std::filesystem::remove_all(gone, ignored);
 }
 
 Result<std::array<std::byte, 16>> GroupFolder::this_machine() {
@@ -288,11 +270,6 @@ Result<std::vector<int>> GroupFolder::introduce() {
         return fmt::format("rank {} did not", fmt::join(ranks, ", "));
     };
     ORR_TRY(there, wait(look, missing));
-    // Also who comes last, when somebody has left again.
-    ORR_TRY(verdict, read_as<Verdict>("go"));
-    if (*verdict) {
-        ORR_TRY(good, status_of(**verdict));
-    }
     std::vector<int> leaders;
     for (int rank = 0; rank < members_; ++rank) {
         const Hello& hello = *all[static_cast<std::size_t>(rank)];

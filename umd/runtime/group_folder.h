@@ -51,9 +51,8 @@ class GroupFolder {
     // machine: the same for all members of a machine, and for no others.
     GroupFolder(const GroupToken& token, int rank, int members, std::uint64_t limit_ns,
                 std::array<std::byte, 16> machine);
-    // Its own files go; without all_in() those that tell others why they cannot meet it go with the last
-    // member that has come and failed, once all have. Rank 0's last word stays until all leaders have read
-    // it, as their files tell, but for no more than some seconds.
+    // Its own files go; without all_in() not those that tell others why they cannot meet it. Rank 0's last
+    // word stays until all leaders have read it, as their files tell, but for no more than some seconds.
     ~GroupFolder();
     GroupFolder(const GroupFolder&) = delete;
     GroupFolder& operator=(const GroupFolder&) = delete;
@@ -82,7 +81,6 @@ class GroupFolder {
     void give_up(const Error& error);
 
   private:
-    void leave_failed();
     std::string path(std::string_view name) const { return folder_ + "/" + std::string(name); }
     Status write(std::string_view name, const void* bytes, std::size_t size);
     // Nothing: it is not there yet.
