@@ -305,7 +305,7 @@ TEST_F(Told, AccessesWhereNothingIsByOffsetWithTheNearestName) {
     const std::string text = log();
     EXPECT_EQ(rig_->counter(ORR_CTR_GUEST_ERRORS), 2001u);
     EXPECT_EQ(lines(text, "nearest: ORR_R_HALT_TVAL + 0x8); 512 times"), 1u) << text;
-    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_RESETS + 0x1c"), 10u) << text;
+    EXPECT_EQ(lines(text, "ORR_R_LINK(1) + ORR_R_LINK_BAD_KEY_BY + 0x18"), 10u) << text;
     EXPECT_EQ(lines(text, "at 0x9000"), 1u) << "not hidden by the others";
 }
 

@@ -90,30 +90,18 @@ std::string play_of(unsigned cards) {
     return text;
 }
 
-struct Play {
-    std::string report;
-    std::vector<std::vector<std::uint8_t>> recordings;  // of each card
-};
-
-Play play(const Scenario& scenario) {
-    const std::filesystem::path folder =
-        std::filesystem::path(testing::TempDir()) / fmt::format("orrery-plays-{}", ::getpid());
-    std::filesystem::create_directory(folder);
+// All that the cards decided and did, with its times. A recording's blocks end by the host's clock, so files are
+// not compared.
+std::string play(const Scenario& scenario) {
     Options options;
     options.keep_history = true;
-    for (std::size_t card = 0; card < scenario.cards.size(); ++card)
-        options.record.push_back((folder / fmt::format("{}.otrace", card)).string());
-    Play made;
-    if (const auto result = run(scenario, options)) {
-        EXPECT_TRUE(result->done) << "there is work left over";
-        made.report = to_json(scenario, *result).dump();
-        for (const std::string& file : options.record)
-            made.recordings.push_back(text::read_file(file).value_or(std::vector<std::uint8_t>()));
-    } else {
+    const auto result = run(scenario, options);
+    if (!result) {
         ADD_FAILURE() << result.error();
+        return {};
     }
-    std::filesystem::remove_all(folder);
-    return made;
+    EXPECT_TRUE(result->done) << "there is work left over";
+    return to_json(scenario, *result).dump();
 }
 
 class Plays : public ::testing::TestWithParam<unsigned> {};
@@ -121,20 +109,13 @@ class Plays : public ::testing::TestWithParam<unsigned> {};
 TEST_P(Plays, AreTheSameBesideABusyHost) {
     const auto scenario = Scenario::parse(play_of(GetParam()), "play", {});
     ASSERT_TRUE(scenario) << scenario.error();
-    const Play quiet = play(*scenario);
-    Play beside;
+    const std::string quiet = play(*scenario);
+    std::string beside;
     {
         const BusyHost busy;
         beside = play(*scenario);
     }
-    EXPECT_TRUE(beside.report == quiet.report) << "times of jobs, decisions or events differ";
-    ASSERT_EQ(quiet.recordings.size(), GetParam());
-    ASSERT_EQ(beside.recordings.size(), GetParam());
-    for (std::size_t card = 0; card < quiet.recordings.size(); ++card) {
-        EXPECT_GT(quiet.recordings[card].size(), 1000u);
-        EXPECT_TRUE(beside.recordings[card] == quiet.recordings[card])
-            << "card " << card << ": what its control core saw, or when, is another";
-    }
+    EXPECT_TRUE(!quiet.empty() && beside == quiet) << "times of jobs, decisions or events differ";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cards, Plays, ::testing::Values(2u, 4u, 8u));

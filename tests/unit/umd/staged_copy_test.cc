@@ -302,13 +302,14 @@ INSTANTIATE_TEST_SUITE_P(All, StagedLoss,
 class StagedFault : public ::testing::Test {
   protected:
     static constexpr std::size_t kBytes = 4096;
+    static constexpr std::size_t kApart = 2 << 20;  // a buffer of its own
     void SetUp() override {
         for (int i = 0; i < 2; ++i) {
             src_[i] = malloc_on(i, kBytes);
             stream_[i] = stream_on(i);
         }
-        good_ = malloc_on(3, kBytes);
-        bad_ = malloc_on(3, kBytes);
+        good_ = malloc_on(3, kApart);
+        bad_ = malloc_on(3, kApart);
         system_.card(3).hide(bad_);
     }
     void TearDown() override {
