@@ -228,8 +228,8 @@ void Card::run() {
         flush_timer.idle();
         if (serve_debuggers()) continue;
         if (fault_control_ && fault_control_->service()) continue;
-        // Who looks into a flight recorder's memory sees what crossed last, too. A file has a burst when it is
-        // known to go on no more, whenever the card had nothing to do.
+        // Who looks into a flight recorder's memory sees what crossed last, too. A file has a burst when it
+        // is known to go on no more, whenever the card had nothing to do.
         if (recorder_ != nullptr && recorder_->is_flight()) link_log_.finish();
         sleep(flush_timer.shorten(idle_timer.left_us(), core_->recording_dirty()));
         spinning = false;

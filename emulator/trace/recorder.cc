@@ -116,7 +116,7 @@ std::expected<std::unique_ptr<Recorder>, std::string> Recorder::create(const std
     if (!fd) return refuse("made");
     if (flight) made->file_ = fmt::format("/proc/{}/fd/{}", ::getpid(), fd.get());
     // Never the file behind a link of somebody else's, nor a device.
-    struct stat status {};
+    struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return refuse("made");
     if (!S_ISREG(status.st_mode)) {
         return std::unexpected(fmt::format(

@@ -29,7 +29,7 @@ pid_t g_child = 0;
 class Signals {
   public:
     Signals() {
-        struct sigaction action {};
+        struct sigaction action{};
         action.sa_sigaction = &pass_on;
         action.sa_flags = SA_SIGINFO | SA_RESTART;
         for (std::size_t i = 0; i < kSignals.size(); ++i)

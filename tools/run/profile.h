@@ -11,8 +11,8 @@
 
 namespace orrery::run {
 
-// Where ranks leave their profiles: a folder that the guests see, which goes with this object unless one of them
-// could not be read.
+// Where ranks leave their profiles: a folder that the guests see, which goes with this object unless one of
+// them could not be read.
 class RankProfiles {
   public:
     // `share`: the one that is given to orrery-vm, if one is. `programs`: where orrery-prof is.

@@ -87,8 +87,8 @@ class Context {
     // Signals from the host; with the stream and the index behind it.
     Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> signal(const orr_packet& packet,
                                                                      bool elsewhere = false);
-    // For the half of another card's copy that this one does (Staging::between()): of that copy alone, so that
-    // what stops it is no neighbour's. Who is done gives one back that has not stopped.
+    // For the half of another card's copy that this one does (Staging::between()): of that copy alone, so
+    // that what stops it is no neighbour's. Who is done gives one back that has not stopped.
     Result<std::shared_ptr<Stream>> take_copy_stream();
     void give_copy_stream(std::shared_ptr<Stream> stream);
     Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});

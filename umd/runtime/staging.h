@@ -38,7 +38,7 @@ class Staging {
   private:
     Status prepare(Stream& stream);
     Status between_with(Stream& stream, Stream& helper, bool pushes, std::uint64_t dst, std::uint64_t src,
-                          const CopyShape& shape);
+                        const CopyShape& shape);
 
     std::mutex mutex_;
     PinnedBuffer buffer_;

@@ -133,7 +133,8 @@ TEST(Report, HasTheHottestLines) {
     EXPECT_EQ(lines[0]["by"]["latency"], 6);
 }
 
-// A chain of three: what goes from one end to the other one takes no link of the middle card's as seen from here.
+// A chain of three: what goes from one end to the other one takes no link of the middle card's as seen from
+// here.
 TEST(Report, HasWhatWentBeyondACardsLinks) {
     MadePart part;
     part.orrery_1(0);
@@ -159,8 +160,9 @@ TEST(Report, HasWhatWentBeyondACardsLinks) {
     record.destination = 2;
     part.add(record);
     const Model model = made_model(part.bytes());
-    EXPECT_THAT(report_text(model, 10),
-                HasSubstr("    87.9 KiB copied to card 0x4f (45 GB/s), which switches or other cards pass on;"));
+    EXPECT_THAT(
+        report_text(model, 10),
+        HasSubstr("    87.9 KiB copied to card 0x4f (45 GB/s), which switches or other cards pass on;"));
     const json device = json::parse(report_json(model, 10))["processes"][0]["devices"][0];
     ASSERT_EQ(device["beyond_copies"].size(), 1u);
     EXPECT_EQ(device["beyond_copies"][0]["peer_uid"], 79);

@@ -90,8 +90,8 @@ std::string play_of(unsigned cards) {
     return text;
 }
 
-// All that the cards decided and did, with its times. A recording's blocks end by the host's clock, so files are
-// not compared.
+// All that the cards decided and did, with its times. A recording's blocks end by the host's clock, so files
+// are not compared.
 std::string play(const Scenario& scenario) {
     Options options;
     options.keep_history = true;

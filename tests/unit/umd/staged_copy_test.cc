@@ -392,8 +392,7 @@ TEST_F(StagedFault, NothingOfAnAbortedStreamRuns) {
     sink.pause(true);
     const std::uint64_t before = system_.card(0).packets();
     orrError_t told = orrSuccess;
-    std::thread copier(
-        [&] { told = orrMemcpyAsync(good_, src_[0], kBytes, orrMemcpyDefault, stream_[0]); });
+    std::thread copier([&] { told = orrMemcpyAsync(good_, src_[0], kBytes, orrMemcpyDefault, stream_[0]); });
     copying(system_.card(0), before + 1);
     ASSERT_OK(orrStreamAbort(stream_[0]));
     sink.pause(false);

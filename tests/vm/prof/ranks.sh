@@ -46,7 +46,7 @@ grep -q "what rank 1 has left is damaged, and is kept in $folder/share/" "$folde
 # Nobody has anything to tell.
 status=0
 "$run" -n 1 --memory 512M --timeout 120 --logs "$folder/logs2" --profile "$folder/none.prof" -- true >"$folder/said" 2>&1 || status=$?
-[ $status = 1 ] || fail "status $status"
+[ $status = 121 ] || fail "status $status"
 grep -q 'nothing was recorded' "$folder/said" && grep -q 'no rank has left a profile' "$folder/said" || fail "no word of it"
 ! "$run" -n 1 --profile-with --counters -- true >"$folder/said" 2>&1 || fail "without --profile"
 grep -q -- '--profile-with wants --profile FILE' "$folder/said" || fail "usage"

@@ -272,8 +272,9 @@ Result<Reply> cmd_together(Debugger& debugger, const Args& args) {
         std::string same;
         for (const std::string& word : words)
             same += " " + word;
-        reply.text += fmt::format("... and {} more: 'together{}{} +{}' goes on\n", rows.size() - shown - kMostRows,
-                                  same, decisions ? " decisions" : "", shown + kMostRows);
+        reply.text +=
+            fmt::format("... and {} more: 'together{}{} +{}' goes on\n", rows.size() - shown - kMostRows,
+                        same, decisions ? " decisions" : "", shown + kMostRows);
     }
     reply.text += kAligned;
     reply.data["events"] = std::move(list);

@@ -118,9 +118,9 @@ struct SentOn {
 };
 using Sent = std::map<std::pair<Ends, unsigned>, SentOn>;
 
-// What one end sent and the other one took is the same where channel, number and time are. A port that changes
-// in the midst of a burst ends it at that end alone, so it may be two here and one there. Marks what has come
-// of those that were sent; gives what nobody's recording has as sent.
+// What one end sent and the other one took is the same where channel, number and time are. A port that
+// changes in the midst of a burst ends it at that end alone, so it may be two here and one there. Marks what
+// has come of those that were sent; gives what nobody's recording has as sent.
 std::optional<LinkBurst> not_sent(SentOn& sent, const LinkBurst& burst, std::vector<Crossing>& crossings) {
     std::uint64_t known = 0;
     const std::uint64_t end = burst.first + burst.messages;

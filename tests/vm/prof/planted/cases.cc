@@ -22,9 +22,10 @@ const Case* find(std::string_view name) {
     return nullptr;
 }
 
-void list(bool in_step) {
-    for (const auto* cases : all())
-        for (const Case& one : *cases)
+void list(bool in_step, bool fresh) {
+    const auto every = all();
+    for (std::size_t i = 0; i < (fresh ? every.size() : 2); ++i)
+        for (const Case& one : *every[i])
             if (one.in_step == in_step) fmt::print("{}\n", one.name);
 }
 

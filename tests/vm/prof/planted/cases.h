@@ -43,7 +43,7 @@ const std::vector<Case>& fresh_several_cards_cases();
 
 const Case* find(std::string_view name);
 // The names of all whose cards keep step, or need not.
-void list(bool in_step);
+void list(bool in_step, bool fresh);
 
 // What is wrong in what `orrery-prof explain --json` says of it; empty: nothing.
 std::string wrong_in(const Case& one, std::istream& explained);

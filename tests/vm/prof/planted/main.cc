@@ -1,6 +1,6 @@
 // planted CASE: runs one; planted --judge CASE: reads what explain says of it, and says what is to be
 // complained of, and with --strict instead of --judge what is wrong, known or not; planted --list: all names
-// whose cards may be free, planted --list-in-step: of the others.
+// whose cards may be free, --list-first: without the fresh ones, --list-in-step: of the others.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -11,14 +11,16 @@
 
 int main(int argc, char** argv) {
     const std::string_view word = argc > 1 ? argv[1] : "";
-    if (argc == 2 && (word == "--list" || word == "--list-in-step")) {
-        planted::list(word == "--list-in-step");
+    if (argc == 2 && (word == "--list" || word == "--list-first" || word == "--list-in-step")) {
+        planted::list(word == "--list-in-step", word != "--list-first");
         return 0;
     }
     const bool strict = word == "--strict", judges = argc == 3 && (strict || word == "--judge");
     const planted::Case* const one = argc == 2 || judges ? planted::find(argv[argc - 1]) : nullptr;
     if (one == nullptr) {
-        fmt::print(stderr, "usage: planted CASE | --judge CASE | --strict CASE | --list | --list-in-step\n");
+        fmt::print(
+            stderr,
+            "usage: planted CASE | --judge CASE | --strict CASE | --list | --list-first | --list-in-step\n");
         return 2;
     }
     try {
