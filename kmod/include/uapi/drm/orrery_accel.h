@@ -575,7 +575,8 @@ struct drm_orr_work_counters {
  * somebody wants to know what they did. Its model time is the same with and without.
  *
  * With a flag: records, counters and count 0, nothing is read. START again adds ORR_WORK_COUNTERS
- * and ORR_WORK_SIGNALS or takes them back. Where records were wanted before, the first jobs after that may have none yet.
+ * and ORR_WORK_SIGNALS or takes them back. Where records were wanted before, the first jobs after that
+ * may have none yet.
  * -EOPNOTSUPP: the card has no trace sink, or does not count jobs (ORR_FEATURE_WORK_COUNTERS);
  * -EINVAL: no START before, or flags that are not known or do not go together; -ENOMEM: also no 2 MiB
  * in one piece for the card; -EIO: the card refuses it; -EFAULT; -EBUSY: a debugger holds a card;
