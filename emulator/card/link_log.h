@@ -1,5 +1,6 @@
 // What crossed a card's links, for its recording: bursts (ORR_OTRACE_NOTE_LINK_SENT, _TAKEN), each noted once
-// it is known to go on no more. What a burst is depends on the messages alone, never on when the host looks.
+// it is known to go on no more. What a burst is depends on the messages alone, and on changes of its port; a
+// flight recorder's also ends when the card has nothing to do.
 #pragma once
 
 #include <array>

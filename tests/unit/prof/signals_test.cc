@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/prof/stream_fixture.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
 #include "umd/runtime/stream_trails.h"
@@ -79,18 +80,13 @@ class Heard {
     std::uint64_t lost_ = 0;
 };
 
-class Trails : public ::testing::Test {
+class Trails : public NamedStream {
   protected:
     void SetUp() override {
-        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-        attributes.name = "main";
-        ASSERT_OK(orrStreamCreateWithAttributes(&stream_, &attributes));
-        ASSERT_OK(orrMalloc(&memory_, 4096));
+        ASSERT_NO_FATAL_FAILURE(NamedStream::SetUp());
         ASSERT_OK(orrSemaphoreCreate(&semaphore_, 0));
         ASSERT_OK(orrSemaphoreSetName(semaphore_, "gate"));
     }
-    void fill(std::size_t bytes) { ASSERT_OK(orrMemsetAsync(memory_, 1, bytes, stream_)); }
-    void synchronize() { ASSERT_OK(orrStreamSynchronize(stream_)); }
     void until_waits() {
         FakeCard& card = system_.card();
         while (true) {
@@ -99,10 +95,7 @@ class Trails : public ::testing::Test {
         }
     }
 
-    FakeSystem system_;
-    orrStream_t stream_ = nullptr;
     orrSemaphore_t semaphore_ = nullptr;
-    void* memory_ = nullptr;
 };
 
 using Signals = Trails;

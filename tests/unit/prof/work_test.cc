@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "tests/unit/prof/stream_fixture.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
 #include "umd/runtime/work_log.h"
@@ -98,28 +99,16 @@ class Watched {
     std::uint64_t lost_work_ = 0;
 };
 
-class Work : public ::testing::Test {
+class Work : public NamedStream {
   protected:
-    void SetUp() override {
-        orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-        attributes.name = "main";
-        ASSERT_OK(orrStreamCreateWithAttributes(&stream_, &attributes));
-        ASSERT_OK(orrMalloc(&memory_, 4096));
-    }
-    void fill(std::size_t bytes) { ASSERT_OK(orrMemsetAsync(memory_, 1, bytes, stream_)); }
     void copy(std::size_t bytes) {
         ASSERT_OK(orrMemcpyAsync(memory_, at(memory_, 2048), bytes, orrMemcpyDeviceToDevice, stream_));
     }
-    void synchronize() { ASSERT_OK(orrStreamSynchronize(stream_)); }
     void with_card(const std::function<void(FakeCard& card)>& what) {
         FakeCard& card = system_.card();
         const std::lock_guard lock(card.mutex());
         what(card);
     }
-
-    FakeSystem system_;
-    orrStream_t stream_ = nullptr;
-    void* memory_ = nullptr;
 };
 
 TEST_F(Work, HasItsCallItsTimesAndItsStream) {

@@ -20,6 +20,20 @@ void in_a_row(const char* kernel, unsigned times, const Work& work, const Work::
     stream.synchronize();
 }
 
+// So many kernels in each of two streams, side by side.
+void in_two_streams(const Work& work, unsigned groups, unsigned times) {
+    const orrery::Stream one, two;
+    const orrery::Event begun(orrEventDisableTiming);
+    work.begin(one);
+    begun.record(one);
+    two.wait(begun);
+    for (const orrery::Stream* stream : {&one, &two})
+        for (unsigned i = 0; i < times; ++i)
+            work.launch("multiply_add", {.groups = groups, .rounds = 40'000}, *stream);
+    one.synchronize();
+    two.synchronize();
+}
+
 }  // namespace
 
 // A column of a group's 1,024 rows is 1,024 lines, of 512 that the cache has. Of all groups that is 512 KiB,
@@ -177,17 +191,7 @@ void imbalance_few_groups() {
 
 // Two streams side by side, of one group each: six of eight cores have nothing.
 void imbalance_two_streams() {
-    const Work work;
-    const orrery::Stream one, two;
-    const orrery::Event begun(orrEventDisableTiming);
-    work.begin(one);
-    begun.record(one);
-    two.wait(begun);
-    for (const orrery::Stream* stream : {&one, &two})
-        for (unsigned i = 0; i < 3; ++i)
-            work.launch("multiply_add", {.groups = 1, .rounds = 40'000}, *stream);
-    one.synchronize();
-    two.synchronize();
+    in_two_streams(Work(), 1, 3);
 }
 
 // Groups that meet after each step, where seven of eight have a tenth of the last one's work, and then look
@@ -232,17 +236,7 @@ void quota_beside_another() {
 
 // Half of the cores each, side by side.
 void none_two_halves() {
-    const Work work(kMiB);
-    const orrery::Stream one, two;
-    const orrery::Event begun(orrEventDisableTiming);
-    work.begin(one);
-    begun.record(one);
-    two.wait(begun);
-    for (const orrery::Stream* stream : {&one, &two})
-        for (unsigned i = 0; i < 4; ++i)
-            work.launch("multiply_add", {.groups = cores() / 2, .rounds = 40'000}, *stream);
-    one.synchronize();
-    two.synchronize();
+    in_two_streams(Work(kMiB), cores() / 2, 4);
 }
 
 // Whole numbers only, behind a few microseconds of floating point.

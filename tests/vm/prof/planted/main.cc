@@ -1,6 +1,7 @@
 // planted CASE: runs one; planted --judge CASE: reads what explain says of it, and says what is to be
 // complained of, and with --strict instead of --judge what is wrong, known or not; planted --list: all names
-// whose cards may be free, --list-first: without the fresh ones, --list-in-step: of the others, without the fresh ones.
+// whose cards may be free, --list-first: without the fresh ones, --list-in-step: of the others, without the
+// fresh ones.
 #include <cstdio>
 #include <exception>
 #include <iostream>
