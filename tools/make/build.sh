@@ -1,5 +1,5 @@
 #!/bin/bash
-# build.sh [--for run|test|long|bench] PRESET [TARGET...]: configures build/PRESET and builds (all, or the targets). A build
+# build.sh [--for run|test|once|long|bench] PRESET [TARGET...]: configures build/PRESET and builds (all, or the targets). A build
 # directory is configured with what its purposes need, so that `make run` wants no packages of the tests; without --for it is all.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -11,10 +11,11 @@ directory=build/$preset
 source tools/make/lock.sh
 
 case $purpose in
-    run) tests=OFF bench=OFF all=OFF ;;
-    test) tests=ON bench=OFF all=OFF ;;
-    long) tests=ON bench=OFF all=ON ;;
-    bench) tests=ON bench=ON all=ON ;;
+    run) tests=OFF bench=OFF twice=OFF all=OFF ;;
+    test) tests=ON bench=OFF twice=ON all=OFF ;;
+    once) tests=ON bench=ON twice=OFF all=OFF ;;
+    long) tests=ON bench=OFF twice=ON all=ON ;;
+    bench) tests=ON bench=ON twice=ON all=ON ;;
     *) echo "build.sh: there is no purpose '$purpose'" >&2; exit 2 ;;
 esac
 # Two runs of ninja in one directory damage what both write.
@@ -22,7 +23,7 @@ hold "$directory/.lock" "builds $directory"
 # What was configured once stays, whatever this run wants.
 has() { grep -q "^$1:BOOL=ON$" "$directory/CMakeCache.txt" 2>/dev/null; }
 options=()
-for option in "ORRERY_TESTS $tests" "ORRERY_BENCH $bench" "ORRERY_SANITIZE_ALL $all"; do
+for option in "ORRERY_TESTS $tests" "ORRERY_BENCH $bench" "ORRERY_TEST_TWICE $twice" "ORRERY_SANITIZE_ALL $all"; do
     read -r name value <<< "$option"
     if ! has "$name" && { [ $value = ON ] || [ ! -e "$directory/build.ninja" ]; }; then options+=("-D$name=$value"); fi
 done
