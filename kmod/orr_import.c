@@ -42,8 +42,10 @@ struct orr_asked {
 	u32 at;
 	/** @tag: of the mapping */
 	u32 tag;
-	/** @status: 0 or a negative error */
+	/** @status: 0 or a negative error; nobody changes it, nor @base, once @answered is set */
 	int status;
+	/** @answered: what comes now is no answer to it */
+	bool answered;
 	/** @ended: it was revoked, or the session has ended, since it was asked for the last time */
 	bool ended;
 	/** @base: VRAM offset there */
@@ -63,9 +65,9 @@ void orr_import_answer(struct orr_device *odev, u32 at, const struct orr_note *n
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(asked, &odev->fabric.asked, link) {
-		if (asked->at != at || asked->tag != le32_to_cpu(note->tag) ||
-		    completion_done(&asked->done))
+		if (asked->at != at || asked->tag != le32_to_cpu(note->tag) || asked->answered)
 			continue;
+		asked->answered = true;
 		asked->status = (int)le32_to_cpu(note->status);
 		asked->base = le64_to_cpu(note->base);
 		/* In the order of the answers: the owner has one for all, and the last counts. */
@@ -248,8 +250,9 @@ void orr_import_end_all(struct orr_device *odev, u32 at)
 		if (asked->at != at)
 			continue;
 		asked->ended = true;
-		if (completion_done(&asked->done))
+		if (asked->answered)
 			continue;
+		asked->answered = true;
 		asked->status = -ENOTCONN;
 		complete(&asked->done);
 	}
@@ -358,6 +361,7 @@ static int orr_import_ask(struct orr_device *odev, struct orr_asked *asked,
 			return -ENOTCONN;
 		note.epoch = cpu_to_le16(foreign->greet.epoch);
 		asked->ended = false;
+		asked->answered = false;
 		reinit_completion(&asked->done);
 	}
 	orr_foreign_say(odev, asked->at, &note);

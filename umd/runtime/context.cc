@@ -152,12 +152,15 @@ Result<std::shared_ptr<Stream>> Context::take_copy_stream() {
         }
         if (!stream->error()) return stream;
     }
-    return Stream::create(*this, 64, 0, named("copies by the host"));
+    auto stream = Stream::create(*this, 64, 0, named("copies by the host"));
+    if (stream) (*stream)->set_helps();
+    return stream;
 }
 
 void Context::give_copy_stream(std::shared_ptr<Stream> stream) {
     const std::lock_guard lock(mutex_);
-    copy_streams_.push_back(std::move(stream));
+    // More go with their queues, which are everybody's; the parameter does so behind the lock.
+    if (copy_streams_.size() < kKeptCopyStreams) copy_streams_.push_back(std::move(stream));
 }
 
 Result<std::shared_ptr<Stream>> Context::create_stream(QueueOptions options) {
@@ -248,7 +251,8 @@ Status Context::synchronize() {
     Status first;
     for (const auto& stream : fleet_.streams(this)) {
         if (stream->use() == Stream::Use::kRelay) continue;  // another card's work, which may never go on
-        if (auto done = stream->synchronize(); !done && first) first = std::move(done);
+        auto done = stream->synchronize();
+        if (!done && first && !stream->helps()) first = std::move(done);
     }
     return first;
 }

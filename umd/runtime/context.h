@@ -208,7 +208,8 @@ class Context {
     std::shared_ptr<Stream> null_stream_;
     std::array<std::shared_ptr<Stream>, 2> signal_streams_;     // [1]: elsewhere
     std::vector<std::shared_ptr<Stream>> worn_signal_streams_;  // their numbers stay in failure words
-    std::vector<std::shared_ptr<Stream>> copy_streams_;         // that nobody has now
+    static constexpr std::size_t kKeptCopyStreams = 4;
+    std::vector<std::shared_ptr<Stream>> copy_streams_;  // that nobody has now
     struct PeerWay {
         std::int64_t asked_ns = 0;  // 0: never
         bool there = false, by_host = false;

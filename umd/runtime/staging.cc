@@ -127,8 +127,15 @@ Status Staging::from_device(Stream& stream, std::byte* dst, std::uint64_t src, c
 
 void Staging::stop(const Error& cause) {
     const std::lock_guard lock(helper_mutex_);
-    stopped_ = true;
+    if (!stopped_) stopped_ = cause;
     if (helper_ != nullptr) helper_->stop(cause);
+}
+
+Status Staging::begin_help(Stream& helper) {
+    const std::lock_guard lock(helper_mutex_);
+    if (stopped_) return std::unexpected(*stopped_);
+    helper_ = &helper;
+    return {};
 }
 
 Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
@@ -139,17 +146,18 @@ Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64
     ORR_TRY(shared, buffer_.share(other.device()));
     ORR_TRY(taken, other.take_copy_stream());
     helper = *std::move(taken);
-    const auto helps = [&](Stream* now) {
-        const std::lock_guard helper_lock(helper_mutex_);
-        helper_ = stopped_ ? nullptr : now;
-        return helper_ != nullptr;
-    };
-    Status done;
-    if (helps(helper.get())) {
+    Status done = begin_help(*helper);
+    if (done) {
+        // Also if the copy ends by an exception nobody stops a helper that is gone.
+        struct End {
+            Staging& staging;
+            ~End() {
+                const std::lock_guard helper_lock(staging.helper_mutex_);
+                staging.helper_ = nullptr;
+            }
+        };
+        const End end{*this};
         done = between_with(stream, *helper, pushes, dst, src, shape);
-        helps(nullptr);
-    } else if (auto cause = stream.error()) {
-        done = std::unexpected(*std::move(cause));
     }
     if (!helper->error()) other.give_copy_stream(std::move(helper));
     return done;

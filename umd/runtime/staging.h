@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "umd/runtime/packets.h"
@@ -37,6 +38,8 @@ class Staging {
 
   private:
     Status prepare(Stream& stream);
+    // Fails if the stream has stopped.
+    Status begin_help(Stream& helper);
     Status between_with(Stream& stream, Stream& helper, bool pushes, std::uint64_t dst, std::uint64_t src,
                         const CopyShape& shape);
 
@@ -45,7 +48,7 @@ class Staging {
     std::array<std::uint64_t, 2> last_use_{};  // stream index after which a half is free
     std::mutex helper_mutex_;                  // of the next two, after mutex_
     Stream* helper_ = nullptr;                 // that does the other card's half now
-    bool stopped_ = false;
+    std::optional<Error> stopped_;
 };
 
 }  // namespace orrery::umd

@@ -68,6 +68,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Stream& operator=(const Stream&) = delete;
 
     Context& context() const { return context_; }
+    // It does half of a copy that was submitted to a stream of another card, which alone is told its error.
+    bool helps() const { return helps_.load(std::memory_order_relaxed); }
+    void set_helps() { helps_.store(true, std::memory_order_relaxed); }
     // The firmware's number, as failure words have it.
     std::uint32_t number() const { return number_; }
     // What the driver calls its queue; nullopt: it has none any more.
@@ -294,6 +297,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     PinnedBuffer memory_;  // the ring, then the arguments
     std::uint32_t entries_;
     const Use use_;
+    std::atomic<bool> helps_{false};
     orr_ring* ring_;
     orr_packet* packets_;
     std::span<std::byte> args_;

@@ -45,6 +45,8 @@ void MarkTrail::add(StreamMarkNote note) noexcept {
     if (entries_.size() == kMost) return;
     try {
         note.time_ps = std::exchange(behind_ps_, 0);
+        // Another thread's may have come first.
+        if (!entries_.empty()) note.index = std::max(note.index, entries_.back().note.index);
         entries_.push_back({std::move(note), std::exchange(behind_lost_, false)});
     } catch (const std::bad_alloc&) {
         // Nobody is told of this one.
@@ -69,7 +71,9 @@ void MarkTrail::take(std::uint64_t below, std::deque<StreamMarkNote>& marks) {
     for (; !entries_.empty() && entries_.front().note.index <= below; entries_.pop_front()) {
         Entry& first = entries_.front();
         before_ps_ = std::max(before_ps_, first.note.time_ps);
-        first.note.time_ps = first.lost ? 0 : before_ps_;
+        // One without an end of its own has the time of the mark before, if that is known.
+        before_known_ = !first.lost && (before_known_ || first.note.time_ps != 0);
+        first.note.time_ps = before_known_ ? before_ps_ : 0;
         marks.push_back(std::move(first.note));
     }
 }

@@ -69,6 +69,7 @@ class MarkTrail {
     };
     std::deque<Entry> entries_;    // by index; time_ps: of ends between the mark before and this one
     std::uint64_t before_ps_ = 0;  // of ends before the first of these
+    bool before_known_ = true;     // none of them is missing
     std::uint64_t behind_ps_ = 0;  // and behind the last
     bool behind_lost_ = false;
 };

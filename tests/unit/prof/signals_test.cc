@@ -4,13 +4,17 @@
 #include <orrery/prof.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/prof/stream_fixture.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/runtime.h"
+#include "umd/runtime/stream.h"
 #include "umd/runtime/stream_trails.h"
 
 namespace orrery::umd::test {
@@ -339,6 +343,48 @@ TEST(MarkTrail, TakesTheLastEndBeforeEachWhateverTheOrder) {
     trail.take(4, marks);
     ASSERT_EQ(marks.size(), 2u);
     EXPECT_EQ(marks[1].time_ps, 90u) << "what ended last was before the first one";
+}
+
+// Who waits for room in a full ring has the stream's lock; a mark waits for nobody.
+TEST_F(Marks, DoNotWaitForRoom) {
+    Heard heard(orrProfWantWork | orrProfWantRanges);
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore_, 1, nullptr));
+    const auto stream = Runtime::usable()->streams.find(stream_);
+    std::thread filler([&] {
+        for (int i = 0; i < 1100; ++i)
+            EXPECT_OK(orrMemsetAsync(memory_, 1, 64, stream_));
+    });
+    while (stream->submitted() < 1024)
+        std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it waits, most likely
+    EXPECT_OK(orrProfMarkStream(stream_, nullptr, "here"));
+    EXPECT_OK(orrSemaphoreSignal(semaphore_, 1));
+    filler.join();
+    synchronize();
+}
+
+TEST(MarkTrail, WhatFollowsALossHasNoTimeUntilSomethingEnds) {
+    MarkTrail trail;
+    std::deque<StreamMarkNote> marks;
+    const auto mark = [&](std::uint64_t index) {
+        StreamMarkNote note;
+        note.index = index;
+        trail.add(std::move(note));
+    };
+    trail.ended(0, 50);
+    mark(1);
+    trail.lose();
+    mark(2);
+    mark(2);
+    mark(1);  // another thread's, which was late
+    trail.ended(2, 90);
+    mark(3);
+    trail.take(3, marks);
+    ASSERT_EQ(marks.size(), 5u);
+    EXPECT_EQ(marks[1].time_ps, 0u);
+    EXPECT_EQ(marks[2].time_ps, 0u);
+    EXPECT_EQ(marks[3].time_ps, 0u);
+    EXPECT_EQ(marks[4].time_ps, 90u);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST_F(Hostile, AFewBytesAreNotMillionsOfRecords) {
 TEST_F(Hostile, AFewBytesAreNotMillionsOfNotes) {
     Bytes port(sizeof(orr_otrace_port));
     port[0] = 1;
-    const Bytes log = repeated({}, {ORR_OTRACE_NOTE | ORR_OTRACE_NOTE_MAILBOX << 4, 0x00, 0x00}, 1'700'000);
+    const Bytes log = repeated({}, {ORR_OTRACE_NOTE | ORR_OTRACE_NOTE_MAILBOX << 4, 0x00, 0x00}, 1'200'000);
     const Bytes bytes = sealed(good(), with_pairs(6, port, log, 0), true);
     EXPECT_LT(bytes.size(), 2u << 20);
     for (const Opening opening : {Opening::kIndex, Opening::kWhole})

@@ -11,7 +11,10 @@
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/context.h"
+#include "umd/runtime/runtime.h"
 #include "umd/runtime/staging.h"
+#include "umd/runtime/stream.h"
 
 namespace orrery::umd::test {
 namespace {
@@ -358,6 +361,65 @@ TEST_F(StagedFault, IsNoErrorOfTheOtherDevice) {
     EXPECT_NE(orrMemcpyAsync(bad_, src_[0], kBytes, orrMemcpyDefault, stream_[0]), orrSuccess);
     ASSERT_OK(orrSetDevice(3));
     EXPECT_OK(orrDeviceSynchronize());
+}
+
+// Nor while it is under way: who waits for the other device waits for it, and is told nothing of its end.
+TEST_F(StagedFault, IsNoErrorOfWhoWaitsForTheOtherDevice) {
+    FakeCard& sink = system_.card(3);
+    sink.pause(true);
+    const std::uint64_t before = system_.card(0).packets();
+    orrError_t told = orrSuccess, waited = orrErrorNotReady;
+    std::thread copier([&] { told = orrMemcpyAsync(good_, src_[0], kBytes, orrMemcpyDefault, stream_[0]); });
+    copying(system_.card(0), before + 1);
+    std::thread waiter([&] {
+        orrSetDevice(3);
+        waited = orrDeviceSynchronize();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it is in the wait, most likely
+    ASSERT_OK(orrStreamAbort(stream_[0]));
+    sink.pause(false);
+    copier.join();
+    waiter.join();
+    EXPECT_EQ(told, orrErrorAborted);
+    EXPECT_EQ(waited, orrSuccess);
+}
+
+// A stream that is closed before its copy has begun: the copy has not been done.
+TEST_F(StagedFault, ACopyOfAClosedStreamFails) {
+    const auto stream = Runtime::usable()->streams.find(stream_[0]);
+    Context& other = **Runtime::usable()->context(3);
+    stream->close();
+    const auto done =
+        stream->staging().between(*stream, other, true, reinterpret_cast<std::uint64_t>(good_),
+                                  reinterpret_cast<std::uint64_t>(src_[0]), {.row_bytes = kBytes, .rows = 1});
+    EXPECT_FALSE(done.has_value());
+}
+
+// However many copy at one moment.
+TEST_F(StagedFault, TheOtherCardKeepsFewQueuesForCopies) {
+    constexpr unsigned kThreads = 16;
+    FakeCard& sink = system_.card(3);
+    const auto queues = [&] {
+        const std::lock_guard lock(sink.mutex());
+        return sink.queues.size();
+    };
+    const std::size_t before = queues();
+    std::vector<orrStream_t> streams;
+    for (unsigned i = 0; i < kThreads; ++i)
+        streams.push_back(stream_on(0));
+    sink.pause(true);
+    std::vector<std::thread> copiers;
+    for (const orrStream_t stream : streams)
+        copiers.emplace_back(
+            [&, stream] { EXPECT_OK(orrMemcpyAsync(good_, src_[0], kBytes, orrMemcpyDefault, stream)); });
+    while (queues() < before + kThreads)
+        std::this_thread::yield();
+    sink.pause(false);
+    for (std::thread& copier : copiers)
+        copier.join();
+    for (const orrStream_t stream : streams)
+        ASSERT_OK(orrStreamDestroy(stream));
+    EXPECT_LE(queues(), before + 4);
 }
 
 // Also with a tool that hears of all work, and calls back into the library.

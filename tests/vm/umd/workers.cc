@@ -170,8 +170,11 @@ int keep_cores(bool of_high_priority) {
     } else {
         TRY(orrLaunchGang(pointers.data(), pointers.size(), 0));
     }
-    while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < groups)
+    while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < groups) {
+        for (const orrLaunchParams& part : parts)
+            if (orrStreamQuery(part.stream) != orrErrorNotReady) return 1;  // it has ended without them
         ::usleep(1000);
+    }
     std::ofstream("/tmp/cores-kept") << "1\n";
     while (::access("/tmp/cores-free", F_OK) != 0)
         ::usleep(1000);
