@@ -114,7 +114,10 @@ int main(int argc, char** argv) {
     command.insert(command.end(), dashes + 1, given.end());
     if (profiles) {
         // Nobody else would end the machine.
-        const auto ended = orrery::child::run(command, [] { ::prctl(PR_SET_PDEATHSIG, SIGTERM); });
+        const auto ended = orrery::child::run(command, [parent = ::getpid()] {
+            ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+            if (::getppid() != parent) ::raise(SIGTERM);  // it ended before that
+        });
         if (!ended) return wrong(kExitSetup, ended.error().text);
         const int status = orrery::child::exit_status(*ended);
         const auto merged = profiles->merge(profile);

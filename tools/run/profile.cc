@@ -75,11 +75,18 @@ text::Result<void> RankProfiles::merge(const std::string& output) {
     auto made = put_together(there, output);
     if (!made) {
         keep_ = true;
-        std::erase_if(there, [&](unsigned rank) {
-            const bool good = put_together({rank}, output).has_value();
-            if (!good) damaged.push_back(rank);
-            return !good;
-        });
+        // One may be good alone, and not go with another's.
+        const std::string probe = (folder_ / "probe").string();
+        std::vector<unsigned> good;
+        for (const unsigned rank : there) {
+            good.push_back(rank);
+            if (put_together(good, probe)) continue;
+            good.pop_back();
+            damaged.push_back(rank);
+        }
+        there = std::move(good);
+        std::error_code ignored;
+        fs::remove(probe, ignored);
         const std::string kept = fmt::format("; what the ranks have left is kept in {}", folder_.string());
         if (there.empty() || damaged.empty()) return fail("{}{}", made.error().text, kept);
         made = put_together(there, output);
