@@ -7,7 +7,7 @@
 # all other builds NAME runs every file of CORPUS once, so that old findings stay found with every compiler.
 #
 # Fuzz longer: ORRERY_FUZZ_SECONDS=600 ctest -L fuzz, or the CMake variable of that name.
-set(ORRERY_FUZZ_SECONDS 10 CACHE STRING "Seconds that each fuzzer runs in the asan preset's tests")
+set(ORRERY_FUZZ_SECONDS 5 CACHE STRING "Seconds that each fuzzer runs in the asan preset's tests")
 
 function(orrery_fuzzer name)
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;LIBS" ${ARGN})
