@@ -38,7 +38,7 @@ static_assert(sizeof(struct drm_orr_queue_wait) == 72);
 static_assert(sizeof(struct drm_orr_queue_fence) == 24);
 static_assert(sizeof(struct drm_orr_query_counters) == 16);
 static_assert(sizeof(struct drm_orr_query_link) == 40);
-static_assert(sizeof(struct drm_orr_query_way) == 32);
+static_assert(sizeof(struct drm_orr_query_way) == 56);
 static_assert(sizeof(struct drm_orr_wait_edge) == 88);
 static_assert(sizeof(struct drm_orr_query_deadlock) == 16);
 static_assert(sizeof(struct drm_orr_cycle_edge) == 80);
@@ -412,6 +412,10 @@ static int orr_query_way_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	args->gbps = way.links ? way.gbps : 0;
 	args->latency_ns = way.links ? way.latency_ns : 0;
 	args->version = way.version;
+	args->lost_uid = way.loss.uid;
+	args->lost_peer_uid = way.loss.peer_uid;
+	args->lost_port = way.loss.port;
+	args->lost_version = way.loss.version;
 	return 0;
 }
 

@@ -214,6 +214,44 @@ static int orr_pair_forward(const struct orr_pair *pair)
  * --- pairs ---
  */
 
+/* Has the link at a port of the map not been up all the time? */
+static bool orr_port_has_lost(const struct orr_device *odev, u32 port, u32 losses)
+{
+	unsigned int at = orr_map_index(odev);
+	const struct orr_link_look *look;
+
+	if (at == orr_map.count || orr_map.card[at].lost)
+		return true;
+	look = &orr_map.card[at].port[port].look;
+	return look->losses != losses || !orr_link_is_up(look);
+}
+
+/* The first link of a way that was up which has gone down since; if it is none, the last one stays. */
+static void orr_pair_find_loss(const struct orr_pair *pair, struct orr_way *next)
+{
+	const struct orr_way *way = &pair->way;
+	u32 i;
+
+	next->loss = way->loss;
+	for (i = 0; way->up && i < way->links; i++) {
+		const struct orr_step *from = &way->steps[i], *to = &way->steps[i + 1];
+		bool there = orr_port_has_lost(to->odev, to->back, to->losses_back);
+
+		if (!there && !orr_port_has_lost(from->odev, from->onward, from->losses_onward))
+			continue;
+		/* A link to a switch is one card's. */
+		if (way->fabric && there)
+			swap(from, to);
+		next->loss = (struct orr_way_loss){
+			.uid = from->odev->info.uid,
+			.peer_uid = way->fabric ? 0 : to->odev->info.uid,
+			.port = way->fabric && there ? from->back : from->onward,
+			.version = way->version,
+		};
+		return;
+	}
+}
+
 static bool orr_pair_is_harmed(const struct orr_pair *pair)
 {
 	const struct orr_way *way = &pair->way;
@@ -316,6 +354,7 @@ static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
 	struct orr_way old = pair->way;
 	u32 i;
 
+	orr_pair_find_loss(pair, way);
 	way->version = ++orr_last_version ?: ++orr_last_version;
 	for (i = 0; way->links && i <= way->links; i++)
 		drm_dev_get(&way->steps[i].odev->drm);

@@ -26,6 +26,20 @@ struct orr_step {
 };
 
 /**
+ * struct orr_way_loss - a link that went down, with which a way ended
+ */
+struct orr_way_loss {
+	/** @uid: card with one end; 0: there was none */
+	u64 uid;
+	/** @peer_uid: card with the other end; 0: a switch has it */
+	u64 peer_uid;
+	/** @port: of the card @uid */
+	u32 port;
+	/** @version: of the way */
+	u32 version;
+};
+
+/**
  * struct orr_way - how two cards reach each other
  */
 struct orr_way {
@@ -43,6 +57,8 @@ struct orr_way {
 	u32 gbps;
 	/** @latency_ns: of all, with what passing on takes */
 	u32 latency_ns;
+	/** @loss: the last between the two cards */
+	struct orr_way_loss loss;
 	/** @steps: from the card with the lower node to the other */
 	struct orr_step steps[ORR_WAY_LINKS + 1];
 };

@@ -25,6 +25,11 @@ Isa isa_of(const drm_orr_query_device& card) {
     return isa ? *std::move(isa) : Isa::first();
 }
 
+// Of one that is there.
+std::uint64_t way_number(const drm_orr_query_way& way) {
+    return (way.port + 1ull) << 32 | way.version;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory, Fleet& fleet,
@@ -104,7 +109,17 @@ std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
     const auto way = winsys_.way(peer.uid_);
     if (!way) return 0;
     if (way->links == 0) return std::nullopt;
-    return (way->port + 1ull) << 32 | way->version;
+    return way_number(*way);
+}
+
+std::optional<WayLoss> Context::way_loss(const Context& peer, std::uint64_t way) const {
+    const auto now = winsys_.way(peer.uid_);
+    if (!now || (now->links != 0 && (way == 0 || way_number(*now) == way))) return std::nullopt;
+    WayLoss loss{.there = now->links != 0};
+    const auto since = static_cast<std::int32_t>(now->lost_version - static_cast<std::uint32_t>(way));
+    if (now->lost_uid != 0 && since >= 0)
+        loss.link = WayLoss::Link{now->lost_uid, now->lost_peer_uid, now->lost_port};
+    return loss;
 }
 
 bool Context::reaches(const Context& peer) {

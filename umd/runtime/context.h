@@ -36,6 +36,17 @@ bool host_atomics(const drm_orr_query_device& card);
 // Older drivers do not, and a card refuses them until one does.
 bool switches_atomics_on(const Device& winsys);
 
+// A way over links that was lost, or has become another one.
+struct WayLoss {
+    // The one that went down: between a card's port and another card, or a switch (peer 0).
+    struct Link {
+        std::uint64_t uid = 0, peer = 0;
+        std::uint32_t port = 0;
+    };
+    bool there = false;  // there is a way again
+    std::optional<Link> link{};
+};
+
 // Threads: everything may be called from any thread.
 class Context {
   public:
@@ -64,6 +75,8 @@ class Context {
     // The way to it, over links that are up: a number that is another one when something on it may have been
     // lost in between. 0: the driver does not say.
     std::optional<std::uint64_t> way_to(const Context& peer) const;
+    // What became of a way that was this number, if it is another one now.
+    std::optional<WayLoss> way_loss(const Context& peer, std::uint64_t way) const;
     // Whether there is one, for copies: by an answer of the driver that is some milliseconds old at most.
     bool reaches(const Context& peer);
     // The same, as it was just answered.

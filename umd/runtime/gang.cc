@@ -29,6 +29,19 @@ const char* apart(std::uint64_t detail) {
                                             : "did not start together";
 }
 
+// A card of this process, or as sysfs names it (links/PORT/peer).
+std::string name_of(Fleet& fleet, std::uint64_t uid) {
+    for (const Context* card : fleet.contexts()) {
+        if (card->uid() == uid) return fmt::format("device {}", card->device());
+    }
+    return fmt::format("the card {:016x}", uid);
+}
+
+std::string name_of(Fleet& fleet, const WayLoss::Link& link) {
+    return fmt::format("the link from port {} of {} to {}", link.port, name_of(fleet, link.uid),
+                       link.peer == 0 ? "a switch" : name_of(fleet, link.peer));
+}
+
 }  // namespace
 
 Result<Gangs::Boards*> Gangs::make_boards(const std::vector<Context*>& cards) {
@@ -140,17 +153,7 @@ Status Gangs::launch(std::vector<GangPart> parts) {
     std::vector<Context*> cards;
     for (const GangPart& part : parts)
         cards.push_back(&part.stream->context());
-    for (Context* card : cards) {
-        for (Context* peer : cards) {
-            if (card == peer || card->way_to(*peer)) continue;
-            if (auto loss = loss_of_either(*card, *peer)) return std::unexpected(*loss);
-            return fail(orrErrorPeerAccess,
-                        "no way over links that are up joins devices {} and {}: the parts of a launch over "
-                        "several devices "
-                        "find each other over links (orrery-smi shows them)",
-                        card->device(), peer->device());
-        }
-    }
+    ORR_TRY(ways, ways_between(cards));
     const std::lock_guard one_at_a_time(launching_);
     retire();
     auto gang = std::make_shared<Gang>();
@@ -164,6 +167,11 @@ Status Gangs::launch(std::vector<GangPart> parts) {
     }
     // What can fail for lack of something comes first. Nobody is kept out while a stream is waited for: he
     // may be the one that it waits for.
+    gang->ways = *std::move(ways);
+    for (Way& way : gang->ways) {
+        // Boards are the first thing that two cards import of each other, and with it their way gets a number.
+        if (static_cast<std::uint32_t>(way.number) == 0) way.number = way.from->way_to(*way.to).value_or(0);
+    }
     std::vector<std::vector<Context*>> peers;
     for (const Context* card : cards)
         peers.push_back(card->peers());
@@ -283,28 +291,61 @@ Error Gangs::cause(const Stream& stream, std::uint64_t detail) {
                 fmt::format("the parts of a launch over several devices {} in time", apart(detail))};
     }
     if (auto first = first_cause(*gang)) return *first;
-    const Error error = not_together(*gang, detail);
+    const Error error = not_together(*gang, stream, detail);
     const std::lock_guard lock(mutex_);
     if (!gang->apart) gang->apart = error;
     return *gang->apart;
 }
 
-// Of a gang of which no part has failed.
-Error Gangs::not_together(const Gang& gang, std::uint64_t detail) {
-    for (const Member& one : gang.members) {
-        Context& from = one.stream->context();
-        for (const Member& other : gang.members) {
-            Context& to = other.stream->context();
-            if (&from == &to || from.way_to(to)) continue;
-            if (auto loss = loss_of_either(from, to)) return *loss;
-            return {orrErrorPeerAccess,
-                    fmt::format("the link between devices {} and {} went down before a launch over both "
-                                "could start (orrery-smi shows links)",
-                                from.device(), to.device())};
+Result<std::vector<Gangs::Way>> Gangs::ways_between(const std::vector<Context*>& cards) {
+    std::vector<Way> ways;
+    for (std::size_t i = 0; i < cards.size(); ++i) {
+        for (std::size_t k = i + 1; k < cards.size(); ++k) {
+            Context &card = *cards[i], &peer = *cards[k];
+            if (const auto number = card.way_to(peer)) {
+                ways.push_back({&card, &peer, *number});
+                continue;
+            }
+            if (auto loss = loss_of_either(card, peer)) return std::unexpected(*loss);
+            return fail(orrErrorPeerAccess,
+                        "no way over links that are up joins devices {} and {}: the parts of a launch over "
+                        "several devices find each other over links (orrery-smi shows them)",
+                        card.device(), peer.device());
         }
     }
+    return ways;
+}
+
+std::optional<Error> Gangs::way_lost(const Gang& gang, std::uint64_t detail) {
+    for (const Way& way : gang.ways) {
+        const auto loss = way.from->way_loss(*way.to, way.number);
+        if (!loss) continue;
+        if (auto lost = loss_of_either(*way.from, *way.to)) return *lost;
+        const std::string what =
+            loss->link ? name_of(way.from->fleet(), *loss->link) + " went down"
+                       : fmt::format("the way between devices {} and {} was given up for another one",
+                                     way.from->device(), way.to->device());
+        return Error{
+            orrErrorPeerAccess,
+            fmt::format("the parts of a launch over several devices {}: {} before they had met, so what "
+                        "devices {} and {} told each other may be lost. {} (orrery-smi links shows ports and "
+                        "how often each has lost its link)",
+                        apart(detail), what, way.from->device(), way.to->device(),
+                        loss->there ? "There is a way again: launch again"
+                                    : "No way over links that are up is left")};
+    }
+    return std::nullopt;
+}
+
+// Of a gang of which no part has failed, as this one of its streams has heard.
+Error Gangs::not_together(const Gang& gang, const Stream& teller, std::uint64_t detail) {
     const std::uint64_t lacks = std::min<std::uint64_t>(detail >> 32, gang.members.size() - 1);
     const Stream& stream = *gang.members[lacks].stream;
+    // What kept a card from its own part is no link; it says so of itself, or as the cause of all.
+    const bool known = (detail & ORR_GANG_PRECEDED) != 0 || &stream == &teller;
+    if (!known) {
+        if (auto lost = way_lost(gang, detail)) return *lost;
+    }
     if ((detail & ORR_GANG_PRECEDED) != 0)
         return {
             orrErrorLaunchTimeout,

@@ -63,8 +63,14 @@ class Gangs {
         std::uint64_t end = 0;  // behind its dispatch; ~0: not given yet
         bool told = false;      // it stopped because of this gang, so what it says is no cause
     };
+    // Between two of the cards, when the parts were given.
+    struct Way {
+        Context *from = nullptr, *to = nullptr;
+        std::uint64_t number = 0;
+    };
     struct Gang {
         std::vector<Member> members;  // as many as at first; what is in them changes
+        std::vector<Way> ways;        // constant
         Place place;
         std::optional<Error> apart;  // the parts did not come together, though none had failed
     };
@@ -75,7 +81,11 @@ class Gangs {
     Status check_places(const std::vector<GangPart>& parts) const;
     // The first failure of a part, with its name; nothing: none has failed.
     std::optional<Error> first_cause(const Gang& gang) const;
-    static Error not_together(const Gang& gang, std::uint64_t detail);
+    // An error: two have none.
+    static Result<std::vector<Way>> ways_between(const std::vector<Context*>& cards);
+    // A way that the cards told each other by was lost since the parts were given; nothing: none was.
+    static std::optional<Error> way_lost(const Gang& gang, std::uint64_t detail);
+    static Error not_together(const Gang& gang, const Stream& stream, std::uint64_t detail);
 
     std::mutex launching_;      // gangs come to all their streams in one order
     mutable std::mutex mutex_;  // also of what is in gangs; no stream is asked for its error under it

@@ -243,6 +243,22 @@ class FakeDevice final : public Device {
         return link;
     }
 
+    // As the driver names the link that ended the way before.
+    Result<drm_orr_query_way> way(std::uint64_t peer_uid) override {
+        auto way = Device::way(peer_uid);
+        if (!way || !card_.names_losses) return way;
+        for (std::uint32_t port = 0; port < card_.peers().size(); ++port) {
+            const FakeCard& peer = *card_.peers()[port];
+            const std::uint32_t losses = card_.link_losses() + peer.link_losses();
+            if (peer.uid != peer_uid || losses == 0) continue;
+            way->lost_uid = card_.uid;
+            way->lost_peer_uid = peer_uid;
+            way->lost_port = port;
+            way->lost_version = losses - 1;
+        }
+        return way;
+    }
+
     Result<std::vector<drm_orr_wait_edge>> deadlock() override {
         const std::lock_guard lock(card_.mutex());
         return card_.deadlock;

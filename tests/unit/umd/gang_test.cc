@@ -287,10 +287,58 @@ TEST_F(GangTest, ALinkThatWentDownIsNoTimeout) {
     ASSERT_OK(launch_pair());
     card(1).cut_link();
     EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorPeerAccess,
-                "the link between devices 0 and 1 went down");
+                "the link from port 0 of device 0 to device 1 went down before they had met");
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("No way over links that are up is left"));
     busy_[1] = false;
     EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorPeerAccess);
     card(1).mend_link();
+}
+
+// The limit passes when the link is up again.
+TEST_F(GangTest, ALinkThatWentDownAndCameUpIsTheCause) {
+    for (const bool named : {true, false}) {
+        card(0).names_losses = card(1).names_losses = named;
+        // Earlier losses are another launch's.
+        card(1).cut_link();
+        card(1).mend_link();
+        make_stream(0, 20'000);
+        occupy(1);
+        ASSERT_OK(launch_pair());
+        card(1).cut_link();
+        card(1).mend_link();
+        EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorPeerAccess,
+                    named ? "did not start together: the link from port 0 of device 0 to device 1 went down"
+                          : "the way between devices 0 and 1 was given up for another one");
+        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("There is a way again"));
+        busy_[1] = false;
+        EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorPeerAccess) << "all parts are told the same";
+        make_stream(1, 0);
+    }
+}
+
+TEST_F(GangTest, ALinkThatWentDownBeforeIsNotTheCause) {
+    card(1).cut_link();
+    card(1).mend_link();
+    make_stream(0, 20'000);
+    occupy(1);
+    ASSERT_OK(launch_pair());
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorLaunchTimeout,
+                "stream 'part1' on device 1 had other work");
+    busy_[1] = false;
+    EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorLaunchTimeout);
+}
+
+// A card that says why it was late is believed.
+TEST_F(GangTest, ALinkThatWentDownIsNotTheCauseOfWhatOthersKept) {
+    FakeGangs::all().set_preceded();
+    make_stream(0, 20'000);
+    occupy(1);
+    ASSERT_OK(launch_pair());
+    card(1).cut_link();
+    card(1).mend_link();
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorLaunchTimeout, "kernels that go first");
+    busy_[1] = false;
+    EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorLaunchTimeout);
 }
 
 TEST_F(GangTest, MoreStreamsThanACardHasPlacesForAreRefused) {

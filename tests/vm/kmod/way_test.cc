@@ -52,6 +52,7 @@ TEST_F(Ways, AreTold) {
     EXPECT_EQ(there.links, 2u);
     EXPECT_EQ(back.links, 2u);
     EXPECT_NE(there.version, 0u);
+    EXPECT_EQ(there.lost_uid, 0u) << "no link has gone down";
     EXPECT_EQ(there.version, back.version);
     EXPECT_EQ(there.latency_ns, back.latency_ns);
     EXPECT_EQ(there.latency_ns, before_.latency_ns);
@@ -184,7 +185,11 @@ TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
         const std::uint32_t before = way_between(*signaller_, *waiter_).version;
         ASSERT_NO_FATAL_FAILURE(pull());
         ASSERT_NO_FATAL_FAILURE(put_in());
-        EXPECT_NE(way_between(*signaller_, *waiter_).version, before);
+        const drm_orr_query_way way = way_between(*signaller_, *waiter_);
+        EXPECT_NE(way.version, before);
+        EXPECT_EQ(way.lost_version, before);
+        EXPECT_EQ(way.lost_uid, uid_of(*signaller_));
+        EXPECT_EQ(way.lost_peer_uid, uid_of(Place(1)));
         ASSERT_EQ(attach_signaller(), 0);
         waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
         Queue later(waiter_->fd(), waiter_->vm, kRingVa + (round << 20));

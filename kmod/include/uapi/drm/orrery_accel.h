@@ -330,6 +330,10 @@ struct drm_orr_query_link {
  *
  * With node (1.11), a number of a card of another machine as FABRIC_EXPORT there tells it: how that one would
  * be reached, with version 0. One at the other end of a link only once its driver has greeted.
+ *
+ * The lost_* (1.16) name the last link of a way between the two that has gone down and so ended it. A version
+ * that has ended though lost_version is older than it (as the difference of both, signed, says) was ended by
+ * something else: what goes over other links now, or a switch beyond the cards' own links.
  */
 struct drm_orr_query_way {
 	__u64 peer_uid; /* in: the other card; 0 with node */
@@ -339,6 +343,10 @@ struct drm_orr_query_way {
 	__u32 latency_ns; /* out: one way, with what cards between take to pass on */
 	__u32 version; /* out: 0: nothing has been imported between the two cards yet */
 	__u32 node; /* in: 0, or of another machine's card; before 1.11: 0 */
+	__u64 lost_uid; /* out: card with one end of that link; 0: none has gone down */
+	__u64 lost_peer_uid; /* out: card with the other; 0: a switch has it */
+	__u32 lost_port; /* out: of the card lost_uid */
+	__u32 lost_version; /* out: of the way that ended with it */
 };
 
 struct drm_orr_wait_edge {
