@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -65,6 +67,7 @@ Status status_of(const Verdict& verdict) {
     if (verdict.code == orrSuccess) return {};
     std::string text(verdict.text, ::strnlen(verdict.text, sizeof verdict.text));
     std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
+    if (text.empty()) text = "another member of the group gave up, and did not say why";
     const bool known = verdict.code > 0 && verdict.code <= orrErrorAbandoned;
     return std::unexpected(Error{known ? static_cast<orrError_t>(verdict.code) : orrErrorAborted, text});
 }
@@ -145,7 +148,29 @@ GroupFolder::~GroupFolder() {
         const bool tells = name.starts_with("hello") || name == "go";
         if (in_ || !tells) ::unlink(path(name).c_str());
     }
+    if (gave_up_ && has_introduced()) leave_failed();
     ::rmdir(folder_.c_str());  // the last one's
+}
+
+bool GroupFolder::has_introduced() const {
+    return std::ranges::find(own_, name_of("hello", rank_)) != own_.end();
+}
+
+// What tells others why they cannot meet this member stays until all have come and gone; the last one takes
+// everything along, at once, so that nobody sees a part of it. Where members contradict each other nobody
+// knows who is still to come, and it stays for good.
+void GroupFolder::leave_failed() {
+    const Verdict nothing{};
+    if (!write(name_of("left", rank_), &nothing, sizeof nothing)) return;
+    for (int rank = 0; rank < members_; ++rank) {
+        const auto hello = read_as<Hello>(name_of("hello", rank));
+        if (!hello || !*hello || (*hello)->members != members_) return;
+        if (::access(path(name_of("left", rank)).c_str(), F_OK) != 0) return;
+    }
+    const std::string gone = fmt::format("{}.gone-{}", folder_, rank_);
+    if (::rename(folder_.c_str(), gone.c_str()) != 0) return;
+    std::error_code ignored;
+    std::filesystem::remove_all(gone, ignored);
 }
 
 Result<std::array<std::byte, 16>> GroupFolder::this_machine() {
@@ -231,6 +256,12 @@ Status GroupFolder::wait(const std::function<Result<bool>()>& look,
         if (*verdict) {
             ORR_TRY(good, status_of(**verdict));
         }
+        // One that came as another of its rank, or with a number of members that the others do not have.
+        if (has_introduced() && ::access(path(name_of("hello", rank_)).c_str(), F_OK) != 0 && errno == ENOENT)
+            return fail(orrErrorAborted,
+                        "all other members of the group have given up, and taken away what they and rank {} "
+                        "had written in {}",
+                        rank_, folder_);
         if (until_.left_ns() == 0)
             return fail(orrErrorTimeout, "not all members came within {} ns: {}", until_.limit_ns(),
                         missing());
@@ -270,6 +301,11 @@ Result<std::vector<int>> GroupFolder::introduce() {
         return fmt::format("rank {} did not", fmt::join(ranks, ", "));
     };
     ORR_TRY(there, wait(look, missing));
+    // Also who comes last, when somebody has left again.
+    ORR_TRY(verdict, read_as<Verdict>("go"));
+    if (*verdict) {
+        ORR_TRY(good, status_of(**verdict));
+    }
     std::vector<int> leaders;
     for (int rank = 0; rank < members_; ++rank) {
         const Hello& hello = *all[static_cast<std::size_t>(rank)];
@@ -407,6 +443,7 @@ Status GroupFolder::agree(const std::vector<int>& leaders) {
 }
 
 void GroupFolder::give_up(const Error& error) {
+    gave_up_ = true;
     if (const auto said = read("go"); said && *said) return;
     const Verdict bad = verdict_of(std::unexpected(error));
     (void)write("go", &bad, sizeof bad);

@@ -51,8 +51,8 @@ class GroupFolder {
     // machine: the same for all members of a machine, and for no others.
     GroupFolder(const GroupToken& token, int rank, int members, std::uint64_t limit_ns,
                 std::array<std::byte, 16> machine);
-    // Its own files go; without all_in() not those that tell others why they cannot meet it. Rank 0's last
-    // word stays until all leaders have read it, as their files tell, but for no more than some seconds.
+    // Its own files go; without all_in() not those that tell others why they cannot meet it: these go with
+    // the last member of a join that failed. Rank 0's last word stays until all leaders have read it, as their files tell, but for no more than some seconds.
     ~GroupFolder();
     GroupFolder(const GroupFolder&) = delete;
     GroupFolder& operator=(const GroupFolder&) = delete;
@@ -89,6 +89,8 @@ class GroupFolder {
     Result<std::optional<Message>> read_as(std::string_view name) const;
     // Of those leaders' machines that have said it.
     Result<std::vector<GroupCard>> cards_of(const std::vector<int>& leaders) const;
+    bool has_introduced() const;
+    void leave_failed();
     // Until `look` gives true; fails if somebody has given up.
     Status wait(const std::function<Result<bool>()>& look, const std::function<std::string()>& missing);
 
@@ -99,7 +101,7 @@ class GroupFolder {
     const std::string folder_;
     std::vector<std::string> own_;
     std::vector<int> told_;  // rank 0's: the leaders for whom its last word is
-    bool in_ = false;
+    bool in_ = false, gave_up_ = false;
 };
 
 }  // namespace orrery::umd

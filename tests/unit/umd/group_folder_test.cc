@@ -195,7 +195,70 @@ TEST_F(GroupFolders, WhoGivesUpEndsTheOthersWaits) {
         ASSERT_FALSE(joints) << rank;
         EXPECT_EQ(joints.error().code, orrErrorOutOfMemory);
         EXPECT_THAT(joints.error().text, HasSubstr("no room"));
+        own->give_up(joints.error());
     });
+    EXPECT_THAT(left(), IsEmpty());
+}
+
+// Who comes when others have gone again is told their cause; with the last of all the files go.
+TEST_F(GroupFolders, FilesOfAFailedJoinStayUntilAllHaveCome) {
+    for (const int rank : {2, 0, 1}) {
+        const auto own = member(rank, 3, rank, rank == 2 ? kShortNs : kLongNs);
+        const auto leaders = own->introduce();
+        ASSERT_FALSE(leaders) << rank;
+        EXPECT_EQ(leaders.error().code, orrErrorTimeout);
+        EXPECT_THAT(leaders.error().text, HasSubstr("rank 0, 1 did not"));
+        own->give_up(leaders.error());
+        EXPECT_THAT(left(), ::testing::Contains("go")) << rank;
+    }
+    EXPECT_THAT(left(), IsEmpty());
+}
+
+// Somebody else of that rank takes nothing along that the others have to read.
+TEST_F(GroupFolders, AStrangerOfTheSameRankLeavesNothingUndone) {
+    for (const int rank : {0, 1, 1, 2}) {
+        const auto own = member(rank, 3, rank, rank == 0 ? kShortNs : kLongNs);
+        const auto leaders = own->introduce();
+        ASSERT_FALSE(leaders) << rank;
+        own->give_up(leaders.error());
+        if (rank == 2) EXPECT_THAT(leaders.error().text, HasSubstr("rank 1, 2 did not"));
+    }
+    EXPECT_THAT(left(), IsEmpty());
+}
+
+// By the number that one has all are there and have gone; but another one is to come, and has to hear of it.
+TEST_F(GroupFolders, FilesStayWhereMembersDoNotAgreeOnTheirNumber) {
+    for (const int rank : {0, 1, 2}) {
+        const auto own = member(rank, rank == 1 ? 2 : 3, rank, rank == 0 ? kShortNs : kLongNs);
+        const auto leaders = own->introduce();
+        ASSERT_FALSE(leaders) << rank;
+        EXPECT_THAT(leaders.error().text, HasSubstr("rank 1, 2 did not"));
+        own->give_up(leaders.error());
+        EXPECT_THAT(left(), ::testing::Contains("hello-0")) << rank;
+    }
+    EXPECT_THAT(left(), ::testing::Contains("go"));
+}
+
+// Who is none of those who have given up, and taken all files along, does not wait for them.
+TEST_F(GroupFolders, WhoseFilesAreTakenAwayIsTold) {
+    const auto own = member(2, 3, 2);
+    const std::jthread others([&] {
+        until_there("hello-2");
+        fs::rename(file("hello-2").parent_path(), folder_ / "gone");
+    });
+    const auto leaders = own->introduce();
+    ASSERT_FALSE(leaders);
+    EXPECT_EQ(leaders.error().code, orrErrorAborted);
+    EXPECT_THAT(leaders.error().text, HasSubstr("all other members of the group have given up"));
+}
+
+TEST_F(GroupFolders, WhoDoesNotSayWhyIsToldToHaveGivenUp) {
+    const auto own = member(0, 2, 0), other = member(1, 2, 1);
+    fs::create_directory(file("go").parent_path());
+    other->give_up(Error{orrErrorAborted, ""});
+    const auto leaders = own->introduce();
+    ASSERT_FALSE(leaders);
+    EXPECT_THAT(leaders.error().text, HasSubstr("gave up, and did not say why"));
 }
 
 TEST_F(GroupFolders, WhoIsReadyIsToldOfThoseWhoAreNot) {
