@@ -80,6 +80,7 @@
 #include "orr_foreign.h"
 #include "orr_grant.h"
 #include "orr_kernel_api.h"
+#include "orr_link_look.h"
 #include "orr_mailbox.h"
 #include "orr_multicast.h"
 #include "orr_restart.h"
@@ -171,20 +172,6 @@ struct orr_link_port {
 	u32 bad_keys;
 	/** @refused: writes and signals of this card that were refused, as of the last look */
 	u32 refused;
-};
-
-/**
- * struct orr_link_look - a look at a link port
- */
-struct orr_link_look {
-	/** @state: ORR_LINK_* */
-	u32 state;
-	/** @losses: how often it has gone down, with what was on the way */
-	u32 losses;
-	/** @control: ORR_LINK_FORWARD */
-	u32 control;
-	/** @reach: of a port to a switch, by orr_links_look(): changes with what that reaches; else 0 */
-	u32 reach;
 };
 
 /**

@@ -380,21 +380,16 @@ static u64 *orr_far_told_of(const struct orr_far_search *search)
 	return &search->from->fabric.foreign[search->at].far_told;
 }
 
-/* Whose answer is due, and whose driver was told longest ago: who asks much is in nobody's way. */
-static struct orr_far_search *orr_far_due(void)
+static struct orr_far_search *orr_far_find_due(void)
 {
-	struct orr_far_search *search, *due = NULL;
+	struct orr_far_search *search;
+	struct orr_far_due due = {};
 
 	lockdep_assert_held(&orr_far_lock);
-	list_for_each_entry(search, &orr_far_searches, link) {
-		const enum orr_far_step step = orr_far_next(&search->state);
-
-		if (step != ORR_FAR_TELL && step != ORR_FAR_TELL_AND_KEEP)
-			continue;
-		if (!due || *orr_far_told_of(search) < *orr_far_told_of(due))
-			due = search;
-	}
-	return due;
+	list_for_each_entry(search, &orr_far_searches, link)
+		if (search->from)
+			orr_far_due_of(&due, &search->state, *orr_far_told_of(search));
+	return due.state ? container_of(due.state, struct orr_far_search, state) : NULL;
 }
 
 /* Tells who has asked. Not under the lock: a card may keep it waiting. */
@@ -409,7 +404,7 @@ static void orr_far_tell_work(struct work_struct *work)
 	do {
 		odev = NULL;
 		scoped_guard(mutex, &orr_far_lock) {
-			search = orr_far_due();
+			search = orr_far_find_due();
 			if (!search)
 				break;
 			*orr_far_told_of(search) = ++orr_far_tells;

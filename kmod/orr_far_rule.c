@@ -265,6 +265,27 @@ enum orr_far_step orr_far_next(const struct orr_far_state *state)
 }
 
 /**
+ * orr_far_due_of - look at one more search: is its answer to be told, and before those of the others?
+ * @due: those that were looked at; begins as zeros
+ * @state: the search's, started
+ * @told: as orr_far_due.told, of the driver that has asked
+ *
+ * First whose driver was told longest ago: who asks much is in nobody's way. Of one driver's the first that
+ * is looked at.
+ */
+void orr_far_due_of(struct orr_far_due *due, const struct orr_far_state *state, u64 told)
+{
+	const enum orr_far_step step = orr_far_next(state);
+
+	if (step != ORR_FAR_TELL && step != ORR_FAR_TELL_AND_KEEP)
+		return;
+	if (due->state && told >= due->told)
+		return;
+	due->state = state;
+	due->told = told;
+}
+
+/**
  * orr_far_has_room - is one more question of another driver taken?
  * @kept: questions of all that were not answered yet
  * @kept_of_one: of them those of this one

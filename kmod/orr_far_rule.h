@@ -123,6 +123,16 @@ struct orr_far_state {
 	u32 asks;
 };
 
+/**
+ * struct orr_far_due - whose answer is told next, of the searches that were looked at
+ */
+struct orr_far_due {
+	/** @state: of the search; NULL: none is due */
+	const struct orr_far_state *state;
+	/** @told: when its driver was last told an answer, in such answers */
+	u64 told;
+};
+
 bool orr_far_mark(struct orr_far_state *state, u16 mark);
 bool orr_far_came_by(const struct orr_far_state *state, const struct orr_far_state *other);
 bool orr_far_is_same(const struct orr_far_ask *one, const struct orr_far_ask *other);
@@ -140,6 +150,7 @@ struct orr_far_wait *orr_far_take_hop(struct orr_far_ask *ask);
 void orr_far_take_answer(struct orr_far_ask *ask, u32 status, u32 known, u64 stamp);
 void orr_far_settle(struct orr_far_state *state);
 enum orr_far_step orr_far_next(const struct orr_far_state *state);
+void orr_far_due_of(struct orr_far_due *due, const struct orr_far_state *state, u64 told);
 bool orr_far_has_room(u32 kept, u32 kept_of_one);
 
 #endif /* _ORR_FAR_RULE_H_ */

@@ -16,8 +16,11 @@
  * no card passes on what goes over switches, so it is no part of another way, and no part of a circle.
  * What switches do among themselves is theirs (docs/switch.md).
  */
+#include <linux/bug.h>
 #include <linux/jhash.h>
+#include <linux/limits.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 
 #include "orr_map.h"
 
@@ -28,7 +31,7 @@
 /* The older of two links joins cards, so that a new one changes as little as it can. */
 static void orr_map_plant(struct orr_map *map)
 {
-	u8 joined[ORR_MAP_CARDS];
+	unsigned int joined[ORR_MAP_CARDS];
 	unsigned int i, p, k;
 
 	for (i = 0; i < map->count; i++) {
@@ -39,19 +42,17 @@ static void orr_map_plant(struct orr_map *map)
 	for (;;) {
 		struct orr_map_port *first = NULL;
 		u32 oldest = U32_MAX;
-		unsigned int from = 0;
-		u8 old;
+		unsigned int from = 0, old;
 
 		for (i = 0; i < map->count; i++) {
 			for (p = 0; p < ORR_LINK_MAX_PORTS; p++) {
 				struct orr_map_port *port = &map->card[i].port[p];
-				u32 since = map->card[i].odev->used_links[p].since;
 
 				if (!port->used || joined[i] == joined[port->peer] ||
-				    since >= oldest)
+				    port->since >= oldest)
 					continue;
 				first = port;
-				oldest = since;
+				oldest = port->since;
 				from = i;
 			}
 		}
@@ -68,11 +69,10 @@ static void orr_map_plant(struct orr_map *map)
 
 static u64 orr_map_cost_of(const struct orr_map *map, unsigned int card, unsigned int p, u32 factor)
 {
-	const struct orr_map_card *at = &map->card[card];
-	u32 since = at->odev->used_links[p].since;
+	const struct orr_map_port *port = &map->card[card].port[p];
 
-	return ORR_LINK_COST * (at->port[p].tree ? 1 : factor) +
-	       (jhash_1word(since, map->salt) & (ORR_LINK_COST / 16 - 1));
+	return ORR_LINK_COST * (port->tree ? 1 : factor) +
+	       (jhash_1word(port->since, map->salt) & (ORR_LINK_COST / 16 - 1));
 }
 
 static void orr_map_shortest(struct orr_map *map, u32 factor)
@@ -94,7 +94,7 @@ static void orr_map_shortest(struct orr_map *map, u32 factor)
 			if (cost >= map->cost[i][port->peer])
 				continue;
 			map->cost[i][port->peer] = cost;
-			map->next[i][port->peer] = p;
+			map->next[i][port->peer] = (u8)p;
 		}
 	}
 	for (k = 0; k < map->count; k++) {

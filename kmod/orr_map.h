@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The links between this driver's cards, and the ways over them. */
+/*
+ * The links between this driver's cards, and the ways over them. orr_map.c knows cards by their place in the
+ * map only, so that tests/unit/kmod has it look for ways in any system.
+ */
 #ifndef _ORR_MAP_H_
 #define _ORR_MAP_H_
 
-#include "orr_device.h"
+#include <linux/types.h>
+
+#include <orrery/hw/link.h>
+
+#include "orr_link_look.h"
+
+struct orr_device;
 
 /* Cards that get ways to each other. */
 #define ORR_MAP_CARDS 64u
@@ -29,6 +38,8 @@ struct orr_map_port {
 	u8 peer;
 	/** @used: ways may go here */
 	bool used;
+	/** @since: of one that is used: says which of two has been so for longer; the same at both ends */
+	u32 since;
 	/** @tree: one of as few links as join the cards */
 	bool tree;
 	/** @to_switch: the other end is a switch */

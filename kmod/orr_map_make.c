@@ -183,12 +183,13 @@ static void orr_map_look_at_fabrics(void)
 /* Is a link used that is there? What is not there any more is forgotten. */
 static bool orr_map_is_used(unsigned int i, u32 p)
 {
-	const struct orr_map_port *port = &orr_map.card[i].port[p];
+	struct orr_map_port *port = &orr_map.card[i].port[p];
 	struct orr_used_link *used = &orr_map.card[i].odev->used_links[p];
 
 	if (used->peer && (port->peer == ORR_MAP_NONE || used->peer_port != port->peer_port ||
 			   used->peer != orr_map.card[port->peer].odev->node))
 		memset(used, 0, sizeof(*used));
+	port->since = used->since;
 	return used->peer;
 }
 
@@ -197,11 +198,12 @@ static void orr_map_use(unsigned int i, u32 p, bool use)
 	struct orr_map_card *card = &orr_map.card[i];
 	struct orr_map_port *port = &card->port[p];
 	struct orr_map_card *peer = &orr_map.card[port->peer];
+	struct orr_map_port *peer_port = &peer->port[port->peer_port];
 	struct orr_used_link *used = &card->odev->used_links[p];
 	struct orr_used_link *back = &peer->odev->used_links[port->peer_port];
 
 	port->used = use;
-	peer->port[port->peer_port].used = use;
+	peer_port->used = use;
 	memset(used, 0, sizeof(*used));
 	memset(back, 0, sizeof(*back));
 	if (!use)
@@ -210,6 +212,8 @@ static void orr_map_use(unsigned int i, u32 p, bool use)
 					.since = ++orr_last_since };
 	*back = (struct orr_used_link){ .peer = card->odev->node, .peer_port = p,
 					.since = used->since };
+	port->since = used->since;
+	peer_port->since = used->since;
 }
 
 /**

@@ -257,6 +257,76 @@ TEST(FarRule, ADriverIsGivenTimeAfterThreeNotes) {
     EXPECT_EQ(pauses, "000100010");
 }
 
+// One that is due, asked by another driver.
+orr_far_state due_state(orr_far_answer answer = ORR_FAR_NONE) {
+    orr_far_state state = state_of({1});
+    state.answer = answer;
+    return state;
+}
+
+TEST(FarRule, OnlyWhatIsToBeToldIsDue) {
+    const auto is_due = [](const orr_far_state& state) {
+        orr_far_due due{};
+        orr_far_due_of(&due, &state, 3);
+        return due.state == &state && due.told == 3;
+    };
+    EXPECT_TRUE(is_due(due_state()));
+    EXPECT_TRUE(is_due(due_state(ORR_FAR_FREE)));
+    EXPECT_TRUE(is_due(due_state(ORR_FAR_HELD))) << "told, and kept";
+    EXPECT_FALSE(is_due(due_state(ORR_FAR_OPEN)));
+    const auto without = [](auto change) {
+        orr_far_state state = due_state();
+        change(state);
+        return state;
+    };
+    EXPECT_FALSE(is_due(without([](auto& state) { state.told = true; })));
+    EXPECT_FALSE(is_due(without([](auto& state) { state.asking = true; })));
+    EXPECT_FALSE(is_due(without([](auto& state) { state.is_others = false; }))) << "a process's own";
+}
+
+// Drivers with any number of answers due, in any order: in each round each of them that has one is told one.
+TEST(FarRule, WhoAsksMuchIsInNobodysWay) {
+    struct Search {
+        std::size_t driver = 0;
+        orr_far_state state;
+    };
+    const std::vector<std::vector<std::size_t>> orders = {
+        {0, 0, 0, 0, 0, 1}, {1, 0, 0, 2, 0, 0}, {0, 1, 0, 1, 0, 1}, {2, 2, 2, 1, 1, 0}, {0}, {}};
+    for (const auto& drivers : orders) {
+        std::vector<Search> searches;
+        std::array<u64, 3> told{};
+        std::array<std::size_t, 3> left{};
+        for (const std::size_t driver : drivers) {
+            searches.push_back({driver, due_state()});
+            ++left.at(driver);
+        }
+        u64 tells = 0;
+        for (std::size_t at = 0; at < drivers.size();) {
+            std::array<bool, 3> heard{};
+            const auto with_one = std::ranges::count_if(left, [](std::size_t one) { return one != 0; });
+            for (std::ptrdiff_t n = 0; n < with_one; ++n, ++at) {
+                orr_far_due due{};
+                for (const Search& search : searches)
+                    orr_far_due_of(&due, &search.state, told.at(search.driver));
+                ASSERT_NE(due.state, nullptr);
+                auto& one = *std::ranges::find(searches, due.state, [](const auto& s) { return &s.state; });
+                EXPECT_FALSE(heard.at(one.driver)) << "before another one of this round";
+                const auto first = std::ranges::find_if(searches, [&](const Search& search) {
+                    return search.driver == one.driver && !search.state.told;
+                });
+                EXPECT_EQ(&*first, &one) << "in the order of its questions";
+                heard.at(one.driver) = one.state.told = true;
+                told.at(one.driver) = ++tells;
+                --left.at(one.driver);
+            }
+        }
+        orr_far_due none{};
+        for (const Search& search : searches)
+            orr_far_due_of(&none, &search.state, told.at(search.driver));
+        EXPECT_EQ(none.state, nullptr);
+    }
+}
+
 TEST(FarRule, NobodyTakesAllTheRoom) {
     EXPECT_TRUE(orr_far_has_room(0, 0));
     EXPECT_TRUE(orr_far_has_room(ORR_FAR_KEPT - 1, ORR_FAR_KEPT_OF_ONE - 1));

@@ -1,0 +1,4 @@
+/* What the kernel has of the C library's. */
+#pragma once
+
+#include <string.h>
