@@ -530,6 +530,7 @@ int orr_foreign_init(struct orr_device *odev)
 	INIT_LIST_HEAD(&fabric->closing);
 	spin_lock_init(&fabric->ended_lock);
 	INIT_WORK(&fabric->cut_work, orr_import_cut_work);
+	init_waitqueue_head(&fabric->cut);
 	INIT_WORK(&fabric->clear_work, orr_foreign_clear_work);
 	INIT_DELAYED_WORK(&fabric->forward_work, orr_foreign_forward_work);
 	fabric->last_tag = get_random_u32();

@@ -3,9 +3,11 @@
 #ifndef _ORR_FOREIGN_H_
 #define _ORR_FOREIGN_H_
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
@@ -184,6 +186,12 @@ struct orr_fabric {
 	struct list_head untold;
 	/** @cut_work: takes out of page tables what orr_bo_is_dead() */
 	struct work_struct cut_work;
+	/** @cuts_wanted: how often it was asked for by who waits for it */
+	atomic_t cuts_wanted;
+	/** @cuts_done: what it had come to when @cut_work began for the last time; behind that it is over */
+	u32 cuts_done;
+	/** @cut: who waits for @cuts_done */
+	wait_queue_head_t cut;
 	/** @closing: struct orr_sem that are to be closed; @ended_lock */
 	struct list_head closing;
 	/** @ended_lock: guards @ended and @closing */

@@ -168,16 +168,9 @@ bool orr_import_names(struct orr_device *odev, u32 at)
 	       orr_imports_name(&odev->fabric.ended, at) || orr_imports_name(&odev->fabric.untold, at);
 }
 
-/**
- * orr_import_cut_work - take what is dead out of page tables, then tell other machines so
- * @work: orr_fabric.cut_work
- *
- * Not in the worker that takes notes: address spaces are locked by those who wait for other cards.
- */
-void orr_import_cut_work(struct work_struct *work)
+static void orr_import_cut(struct orr_device *odev)
 {
-	struct orr_fabric *fabric = container_of(work, struct orr_fabric, cut_work);
-	struct orr_device *odev = container_of(fabric, struct orr_device, fabric);
+	struct orr_fabric *fabric = &odev->fabric;
 	struct orr_import *import;
 	u64 cut = 0;
 	u32 at;
@@ -204,6 +197,22 @@ void orr_import_cut_work(struct work_struct *work)
 		if (cut & BIT_ULL(at) && orr_foreign_is_there(&fabric->foreign[at]) &&
 		    !fabric->foreign[at].greet.session)
 			orr_foreign_greet(odev, at);
+}
+
+/**
+ * orr_import_cut_work - take what is dead out of page tables, then tell other machines so
+ * @work: orr_fabric.cut_work
+ *
+ * Not in the worker that takes notes: address spaces are locked by those who wait for the card.
+ */
+void orr_import_cut_work(struct work_struct *work)
+{
+	struct orr_fabric *fabric = container_of(work, struct orr_fabric, cut_work);
+	u32 wanted = atomic_read_acquire(&fabric->cuts_wanted);
+
+	orr_import_cut(container_of(fabric, struct orr_device, fabric));
+	smp_store_release(&fabric->cuts_done, wanted);
+	wake_up_all(&fabric->cut);
 }
 
 static void orr_import_free(struct orr_device *odev, struct orr_import *import)

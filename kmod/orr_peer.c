@@ -15,7 +15,10 @@
  * registers are touched inside its orr_enter() only.
  */
 #include <linux/iopoll.h>
+#include <linux/jiffies.h>
 #include <linux/module.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include <drm/drm_managed.h>
 
@@ -24,6 +27,8 @@
 #include "orr_map.h"
 #include "orr_route.h"
 
+/* Between two looks whether a card that is waited for is lost. */
+#define ORR_CUT_PIECE (HZ / 10)
 #define ORR_NODE_TIMEOUT_US (5 * USEC_PER_SEC)
 /* How often somebody looks whether a debugger holds cards. */
 #define ORR_AWAIT_SLICE_MS 100u
@@ -45,6 +50,10 @@ MODULE_PARM_DESC(first_node, "Lowest number for a card among those that it reach
 static unsigned int nodes = ORR_NODES - 1;
 module_param(nodes, uint, 0444);
 MODULE_PARM_DESC(nodes, "How many such numbers there are from first_node on (default all, up to 1023)");
+
+static unsigned int unbind_timeout_ms = 10000;
+module_param(unbind_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(unbind_timeout_ms, "Time for which unbinding a card waits until the others have its memory out of their page tables, in milliseconds (default 10000)");
 
 /**
  * orr_nodes_valid - do first_node and nodes make sense?
@@ -352,25 +361,61 @@ unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room)
 	return count;
 }
 
+static bool orr_peer_has_cut(struct orr_device *card, u32 wanted)
+{
+	if ((s32)(smp_load_acquire(&card->fabric.cuts_done) - wanted) >= 0)
+		return true;
+	/* Nothing of it goes anywhere then. */
+	return orr_is_lost(card) && completion_done(&card->quiesced);
+}
+
+/* Return: false: it was not so by @until, or the caller is being killed. */
+static bool orr_peer_wait_cut(struct orr_device *card, u32 wanted, unsigned long until)
+{
+	bool killed = false;
+
+	/* In pieces: a card that is lost wakes nobody. */
+	while (!orr_peer_has_cut(card, wanted) && time_before(jiffies, until) && !killed)
+		killed = wait_event_killable_timeout(card->fabric.cut,
+						     orr_peer_has_cut(card, wanted),
+						     ORR_CUT_PIECE) < 0;
+	return orr_peer_has_cut(card, wanted);
+}
+
+static void orr_peer_tell_uncut(struct orr_device *owner, struct orr_device *card)
+{
+	drm_warn(&owner->drm,
+		 "%s has not taken this card's memory out of its page tables, because %s: the driver leaves this card all the same, and what is still sent there goes to number %u, which no card gets before that. If that one does not go on, unbind and bind its driver\n",
+		 pci_name(card->pdev),
+		 READ_ONCE(card->restart.held) ? "a debugger holds it" : "its firmware does not answer",
+		 owner->node);
+}
+
 /**
  * orr_peers_cut - a card is lost: what the others have mapped of its memory leads nowhere from now on
  * @owner: the card
- * @wait: until their page tables say so; their cards are waited for, so not where fences end
+ * @wait: until their page tables say so, but no longer than unbind_timeout_ms; not where fences end
  *
- * Each of them by a work of its own, so that one which takes long is nothing to the rest.
+ * Each of them by a work of its own, so that one which takes long is nothing to the rest. One that takes
+ * too long is not waited for: its entries name a node that nobody has as long as they stand.
  */
 void orr_peers_cut(struct orr_device *owner, bool wait)
 {
+	unsigned long until = jiffies + msecs_to_jiffies(READ_ONCE(unbind_timeout_ms));
 	struct orr_device *cards[ORR_MAP_CARDS];
+	u32 wanted[ORR_MAP_CARDS];
 	unsigned int i, count;
 
 	count = orr_peer_collect(cards, ARRAY_SIZE(cards));
-	for (i = 0; i < count; i++)
-		if (cards[i] != owner)
-			queue_work(system_long_wq, &cards[i]->fabric.cut_work);
 	for (i = 0; i < count; i++) {
-		if (wait && cards[i] != owner)
-			flush_work(&cards[i]->fabric.cut_work);
+		if (cards[i] == owner)
+			continue;
+		wanted[i] = atomic_inc_return(&cards[i]->fabric.cuts_wanted);
+		queue_work(system_long_wq, &cards[i]->fabric.cut_work);
+	}
+	for (i = 0; i < count; i++) {
+		if (wait && cards[i] != owner && !orr_peer_wait_cut(cards[i], wanted[i], until))
+			orr_peer_tell_uncut(owner, cards[i]);
 		drm_dev_put(&cards[i]->drm);
 	}
 }

@@ -53,6 +53,17 @@ static void orr_mapping_free(struct orr_vm *vm, struct orr_mapping *mapping)
 	kfree(mapping);
 }
 
+/* Mappings that the card has forgotten. Without the lock: the cards that have their memory are waited for. */
+static void orr_mappings_free(struct orr_vm *vm, struct rb_root_cached *gone)
+{
+	struct interval_tree_node *it;
+
+	while ((it = interval_tree_iter_first(gone, 0, ULONG_MAX))) {
+		interval_tree_remove(it, gone);
+		orr_mapping_free(vm, container_of(it, struct orr_mapping, it));
+	}
+}
+
 /**
  * orr_vm_create - make an address space
  * @odev: the card
@@ -159,23 +170,23 @@ static void orr_vm_detach(struct orr_vm *vm)
  */
 int orr_vm_close(struct orr_vm *vm, bool force)
 {
-	struct orr_mapping *mapping;
+	struct rb_root_cached gone;
 
-	guard(mutex)(&vm->lock);
-	if (!vm->root)
-		return -ENOENT;
-	if (vm->queues && !WARN_ON(force))
-		return -EBUSY;
-	orr_vm_detach(vm);
-	while ((mapping = orr_mapping_first(vm, 0, U64_MAX))) {
-		interval_tree_remove(&mapping->it, &vm->mappings);
-		orr_mapping_free(vm, mapping);
+	scoped_guard(mutex, &vm->lock) {
+		if (!vm->root)
+			return -ENOENT;
+		if (vm->queues && !WARN_ON(force))
+			return -EBUSY;
+		orr_vm_detach(vm);
+		gone = vm->mappings;
+		vm->mappings = RB_ROOT_CACHED;
+		orr_pt_free_all(vm->odev, vm->root);
+		vm->root = NULL;
+		/* Not before the card has let go of it: see orr_vms_cut_dead(). */
+		xa_erase(&vm->odev->vms, vm->context);
+		ida_free(&vm->odev->contexts, vm->context);
 	}
-	orr_pt_free_all(vm->odev, vm->root);
-	vm->root = NULL;
-	/* Not before the card has let go of it: see orr_vms_cut_dead(). */
-	xa_erase(&vm->odev->vms, vm->context);
-	ida_free(&vm->odev->contexts, vm->context);
+	orr_mappings_free(vm, &gone);
 	return 0;
 }
 
@@ -299,6 +310,22 @@ static int orr_vm_flush(struct orr_vm *vm, u64 va, u64 size)
 	return ret ? -ENODEV : 0;
 }
 
+/* Takes the lock. Return: 0, -ERESTARTSYS, -ENOENT, -EEXIST, and then nothing is locked. */
+static int orr_vm_lock_to_map(struct orr_vm *vm, const struct orr_mapping *mapping)
+{
+	int ret = 0;
+
+	if (mutex_lock_interruptible(&vm->lock))
+		return -ERESTARTSYS;
+	if (!vm->root)
+		ret = -ENOENT;
+	else if (orr_mapping_first(vm, mapping->it.start, mapping->it.last))
+		ret = -EEXIST;
+	if (ret)
+		mutex_unlock(&vm->lock);
+	return ret;
+}
+
 /**
  * orr_vm_map - map a part of a BO
  * @vm: the address space
@@ -326,25 +353,23 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 	mapping->bo_offset = bo_offset;
 	mapping->flags = flags;
 
-	if (mutex_lock_interruptible(&vm->lock)) {
-		ret = -ERESTARTSYS;
+	ret = orr_vm_lock_to_map(vm, mapping);
+	if (ret)
 		goto err_free;
-	}
-	if (!vm->root) {
-		ret = -ENOENT;
-		goto err_unlock;
-	}
-	if (orr_mapping_first(vm, mapping->it.start, mapping->it.last)) {
-		ret = -EEXIST;
-		goto err_unlock;
-	}
-	/* For memory of a linked card this asks the owner to let us in. */
+	/*
+	 * For memory of a linked card this asks the owner to let us in. Without the lock, which who takes
+	 * that card's or another's memory away has to get.
+	 */
+	mutex_unlock(&vm->lock);
 	ret = orr_bo_use(bo, flags, &vm->tenant);
 	if (ret)
-		goto err_unlock;
-	ret = orr_enter(odev, &idx);
+		goto err_free;
+	ret = orr_vm_lock_to_map(vm, mapping);
 	if (ret)
 		goto err_unuse;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		goto err_unlock;
 
 	/* The DMA mapping must not go between the look at it and the entry in the tree. */
 	mutex_lock(&odev->bo_lock);
@@ -354,7 +379,7 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 		orr_pt_clear(odev, vm->root, va, size, &unused);
 		dead = orr_vm_flush(vm, va, size);
 		orr_exit(odev, idx);
-		goto err_unuse;
+		goto err_unlock;
 	}
 	orr_exit(odev, idx);
 	if (bo->kind == ORR_BO_KIND_FOREIGN)
@@ -367,13 +392,13 @@ int orr_vm_map(struct orr_vm *vm, struct orr_bo *bo, u64 bo_offset, u64 va, u64 
 	mutex_unlock(&vm->lock);
 	return 0;
 
-err_unuse:
+err_unlock:
 	if (dead)
 		orr_device_quiesced(odev);
 	orr_pt_free_list(odev, &unused);
-	orr_bo_unuse(bo, &vm->tenant);
-err_unlock:
 	mutex_unlock(&vm->lock);
+err_unuse:
+	orr_bo_unuse(bo, &vm->tenant);
 err_free:
 	kfree(mapping);
 	return ret;
@@ -435,10 +460,9 @@ static int orr_vm_cut_range(struct orr_vm *vm, u64 va, u64 size, struct orr_mapp
 	return orr_vm_flush(vm, va, size);
 }
 
-static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_mapping **spare)
+static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_mapping **spare,
+			       struct rb_root_cached *gone)
 {
-	struct rb_root_cached gone = RB_ROOT_CACHED;
-	struct interval_tree_node *it;
 	LIST_HEAD(unused);
 	int idx, ret;
 
@@ -448,17 +472,13 @@ static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_m
 	ret = orr_enter(vm->odev, &idx);
 	if (ret)
 		return ret;
-	ret = orr_vm_cut_range(vm, va, size, spare, &gone, &unused);
+	ret = orr_vm_cut_range(vm, va, size, spare, gone, &unused);
 	WRITE_ONCE(vm->epoch, vm->epoch + 1);
 	orr_exit(vm->odev, idx);
 	if (ret == -ENODEV)
 		orr_device_quiesced(vm->odev);
 
 	orr_pt_free_list(vm->odev, &unused);
-	while ((it = interval_tree_iter_first(&gone, 0, ULONG_MAX))) {
-		interval_tree_remove(it, &gone);
-		orr_mapping_free(vm, container_of(it, struct orr_mapping, it));
-	}
 	return ret;
 }
 
@@ -475,6 +495,7 @@ static int orr_vm_unmap_locked(struct orr_vm *vm, u64 va, u64 size, struct orr_m
 int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 {
 	struct orr_mapping *spare __free(kfree) = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
+	struct rb_root_cached gone = RB_ROOT_CACHED;
 	u64 epoch;
 	int ret;
 
@@ -482,11 +503,12 @@ int orr_vm_unmap(struct orr_vm *vm, u64 va, u64 size)
 		return -ENOMEM;
 	if (mutex_lock_interruptible(&vm->lock))
 		return -ERESTARTSYS;
-	ret = orr_vm_unmap_locked(vm, va, size, &spare);
+	ret = orr_vm_unmap_locked(vm, va, size, &spare, &gone);
 	if (!ret)
 		trace_orr_unmap(vm->odev, va, size);
 	epoch = vm->epoch;
 	mutex_unlock(&vm->lock);
+	orr_mappings_free(vm, &gone);
 	/* As it is for the process: who is attached there cannot signal any more. */
 	if (!ret && orr_signaller_unmapped(vm, va, size, epoch))
 		orr_sems_wait_vm(vm);

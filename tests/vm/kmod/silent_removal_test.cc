@@ -1,0 +1,117 @@
+// A card goes whose memory another one has mapped, and that one's firmware does not answer: its mailbox is
+// dropped by a fault plan, while it works on. For registers.sh, which has a hand for the first card. Takes a
+// card away: run it alone.
+#include <gtest/gtest.h>
+#include <sys/klog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/system/runtime/hand.h"
+#include "tests/vm/kmod/pci.h"
+#include "tests/vm/kmod/place.h"
+
+namespace orrery::kmod_test {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr const char* kLimit = "/sys/module/orrery/parameters/unbind_timeout_ms";
+
+std::string kernel_log() {
+    constexpr int kReadAll = 3;
+    std::string log(1 << 20, '\0');
+    log.resize(
+        static_cast<std::size_t>(std::max(::klogctl(kReadAll, log.data(), static_cast<int>(log.size())), 0)));
+    return log;
+}
+
+// Without the driver, which might have to ask the firmware.
+void run_and_look(Place& place, const orr_packet& packet) {
+    const std::uint64_t index = place.queue->submit(packet);
+    const volatile orr_ring& ring = place.queue->ring();
+    while (ring.completed < index && ring.error == 0)
+        std::this_thread::yield();
+}
+
+class SilentRemoval : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        cards_ = pci_addresses();
+        if (std::getenv("ORRERY_SILENCE") == nullptr || cards_.size() < 2)
+            GTEST_SKIP() << "nobody on the host makes a card silent";
+        limit_ = read_file(kLimit);
+    }
+    void TearDown() override {
+        if (!limit_.empty()) EXPECT_TRUE(write_file(kLimit, limit_));
+    }
+    unsigned node(std::size_t card) const { return static_cast<unsigned>(node_of(cards_[card])); }
+    static void lie(const std::string& order) {
+        ASSERT_EQ(ask_host("lie", order, std::chrono::minutes(1)), "ok\n");
+    }
+    // Of what another process has of the second card's memory, mapped on the first.
+    unsigned dead() const {
+        std::ifstream in(debugfs(node(0)) + "mappings");
+        unsigned number = 0;
+        for (std::string line; std::getline(in, line);)
+            number += line.ends_with(" dead");
+        return number;
+    }
+    std::vector<std::string> cards_;
+    std::string limit_;
+};
+
+TEST_F(SilentRemoval, UnbindingDoesNotWaitForAnotherCardsFirmware) {
+    Place writer(node(0)), busy(node(0));
+    {
+        Place owner(node(1));
+        owner.make_memory(kMiB);
+        writer.share(owner, ORR_BIND_WRITE);
+    }
+    ASSERT_EQ(writer.queue->run(std::vector{fill(kVa, kMiB, 5)}), 0);
+    // As long as it moves nobody takes it for dead before mailbox_timeout_ms, which are two minutes.
+    std::atomic<bool> stop = false;
+    std::thread worker([&] {
+        while (!stop)
+            run_and_look(busy, nop());
+    });
+    ASSERT_TRUE(write_file(kLimit, "300"));
+    ASSERT_NO_FATAL_FAILURE(lie("add mailbox count=all drop"));
+    ASSERT_TRUE(unbind_driver(cards_[1]));
+    const std::string told = cards_[0] + " has not taken this card's memory out of its page tables, because ";
+    EXPECT_NE(kernel_log().find(told + "its firmware does not answer"), std::string::npos);
+
+    // In its next life the card has other memory there, which nobody reaches by what was mapped.
+    ASSERT_TRUE(bind_driver(cards_[1]));
+    Place owner(node(1));
+    owner.make_memory(kMiB);
+    ASSERT_EQ(owner.queue->run(std::vector{fill(kVa, kMiB, 6)}), 0);
+    run_and_look(writer, fill(kVa, kMiB, 0xbad));
+    EXPECT_EQ(writer.queue->ring().error, ORR_QERR_FAULT);
+    for (std::uint64_t word = 0; word < kMiB / 8; word += 512)
+        ASSERT_EQ(owner.memory.words()[word], 6u) << word;
+
+    // When the firmware hears again it does what it was asked.
+    ASSERT_NO_FATAL_FAILURE(lie("clear"));
+    Place later(node(0));
+    stop = true;
+    worker.join();
+    while (dead() != 1)
+        ::usleep(5'000);
+    EXPECT_EQ(unmap(writer.fd(), writer.vm, kVa, kMiB), 0);
+    EXPECT_EQ(read_file("/sys/bus/pci/devices/" + cards_[0] + "/state"), "running");
+    later.share(owner, ORR_BIND_WRITE);
+    EXPECT_EQ(later.queue->run(std::vector{fill(kVa, kMiB, 7)}), 0);
+    EXPECT_EQ(unmap(later.fd(), later.vm, kVa, kMiB), 0);
+    EXPECT_EQ(owner.memory.words()[0], 7u);
+}
+
+}  // namespace
+}  // namespace orrery::kmod_test
