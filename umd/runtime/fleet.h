@@ -60,7 +60,8 @@ class Fleet {
 
     Gangs& gangs() { return gangs_; }
 
-    // More than one card is in use.
+    // Of the cards in use.
+    std::vector<Context*> contexts() const;
     bool several() const { return contexts().size() > 1; }
 
     // What a failure word (orrery/fw/failure.h) stands for: code and text of the first cause, by name.
@@ -96,7 +97,6 @@ class Fleet {
     using QueueKey = std::pair<std::uint32_t, std::uint32_t>;                   // node, queue
     using PacketKey = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // and packet
 
-    std::vector<Context*> contexts() const;
     // It is another process's queue's, as far as streams of ours have met it.
     bool came_from_outside(std::uint64_t word) const;
     // Of a semaphore of ours; null: of nobody's.
