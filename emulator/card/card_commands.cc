@@ -334,9 +334,7 @@ std::array<std::uint64_t, ORR_COUNTER_COUNT> Card::snapshot() {
     vector_unit_->join();
     soc_->charge_waiting();
     const ModelTime now = events_.now();
-    std::uint64_t copying = 0, retries = 0, waited = 0, without_room = 0;
-    for (const auto& engine : copy_engines_)
-        copying += engine->used();
+    std::uint64_t retries = 0, waited = 0, without_room = 0;
     for (const LinkPort* link : active_links_) {
         retries += link->counts().retries.get();
         waited += link->counts().waited_ps.get();
@@ -347,7 +345,12 @@ std::array<std::uint64_t, ORR_COUNTER_COUNT> Card::snapshot() {
         all[n] = counters_.get(n);
     all[ORR_CTR_CORE_BUSY_PS] -= core_->busy_ahead();
     all[core_->activity()] -= core_->busy_ahead();
-    all[ORR_CTR_COPY_BUSY_PS] += copying;
+    for (const auto& engine : copy_engines_) {
+        all[ORR_CTR_COPY_BUSY_PS] += engine->used();
+        const CopyLedger::Times times = engine->times();
+        for (std::size_t cause = 0; cause < times.size(); ++cause)
+            all[CopyLedger::counter_of(cause)] += times[cause];
+    }
     all[ORR_CTR_VECTOR_BUSY_PS] += vector_unit_->busy_now();
     all[ORR_CTR_VECTOR_LINK_PS] += vector_unit_->waits_now();
     const auto found = [&](orr_counter counter, std::uint64_t value) {

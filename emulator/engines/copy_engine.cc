@@ -74,6 +74,7 @@ void CopyEngine::begin(std::uint32_t tag, ModelTime now) {
     completion_ = {.port = port_, .tag = tag, .start_ps = now};
     job_counter_.begin(context_.jobs);
     free_ = arrived_ = now;
+    ledger_.begin(now);
     // What was in flight for one that was aborted holds nobody up.
     engine_.reset();
     vram_reads_.reset();
@@ -119,6 +120,7 @@ void CopyEngine::fetch_descriptor(ModelTime now) {
     const ModelTime read = fetched->traffic.from_host != 0 ? memory.pcie_latency_ps : memory.vram_latency_ps;
     free_ = later(context_.memory.reserve(now, fetched->traffic, ORR_CTR_VRAM_COPY_BYTES),
                   later(read, fetched->walked * memory.vram_latency_ps));
+    ledger_.plan(CopyLedger::kSetup, free_);
     if (!accept(fetched->descriptor)) return end(ORR_DONE_BAD_DESC, 0, 0);
     if (const auto bad = wraps()) return end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
     context_.events.schedule(event_, free_);
@@ -135,6 +137,7 @@ bool CopyEngine::start(const DescriptorWords& descriptor, std::uint32_t tag) {
         end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
     } else {
         free_ = later(now, rates_.setup_ps);
+        ledger_.plan(CopyLedger::kSetup, free_);
         context_.events.schedule(event_, free_);
     }
     return true;
@@ -156,9 +159,12 @@ bool CopyEngine::preempt(Preempt mode, std::uint64_t save) {
     area->invalidate();
     save_ = save;
     // When what is on its way through the engine has come, and the save is there.
+    const ModelTime now = context_.events.now();
+    ledger_.settle(now);
+    ledger_.plan(CopyLedger::kLatency, arrived_);
     count(false, true, kSavePage);
-    arrived_ = std::max(
-        arrived_, context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(context_.events.now(), kSavePage));
+    arrived_ = std::max(arrived_, context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, kSavePage));
+    ledger_.plan(CopyLedger::kSetup, arrived_);
     end(ORR_DONE_PREEMPTED, 0, kSavePage);
     return true;
 }
@@ -208,6 +214,7 @@ bool CopyEngine::resume(std::uint64_t save, std::uint32_t tag) {
     }
     count(false, false, kSavePage);
     free_ = later(context_.memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, kSavePage), rates_.setup_ps);
+    ledger_.plan(CopyLedger::kSetup, free_);
     context_.events.schedule(event_, free_);
     return true;
 }
@@ -216,6 +223,7 @@ void CopyEngine::abort() {
     if (!busy_) return;
     if (ended_ && completion_.status != ORR_DONE_OK && completion_.status != ORR_DONE_PREEMPTED) return;
     free_ = arrived_ = context_.events.now();
+    ledger_.cut(free_);
     end(ORR_DONE_ABORTED, 0, 0);
 }
 
@@ -225,7 +233,7 @@ ModelTime CopyEngine::used() const {
 
 void CopyEngine::reset() {
     join();
-    context_.counters.add(ORR_CTR_COPY_BUSY_PS, used());
+    if (busy_) count_time(context_.events.now());
     leave_link();
     drop_asked();
     context_.events.cancel(event_);
@@ -252,14 +260,27 @@ void CopyEngine::end(std::uint32_t status, std::uint64_t fault, std::uint64_t de
     ended_ = true;
     leave_link();
     drop_asked();
+    ledger_.close();
+    ledger_.plan(CopyLedger::kLatency, std::max(free_, arrived_));
     context_.events.schedule(event_, std::max(free_, arrived_));
+}
+
+CopyLedger::Times CopyEngine::times() const {
+    return busy_ ? ledger_.until(context_.events.now()) : CopyLedger::Times{};
+}
+
+void CopyEngine::count_time(ModelTime now) {
+    context_.counters.add(ORR_CTR_COPY_BUSY_PS, now - completion_.start_ps);
+    const CopyLedger::Times times = ledger_.until(now);
+    for (std::size_t cause = 0; cause < times.size(); ++cause)
+        context_.counters.add(CopyLedger::counter_of(cause), times[cause]);
 }
 
 void CopyEngine::hand_in(ModelTime now) {
     join();
     completion_.end_ps = now;
     completion_.used_ps = now - completion_.start_ps;
-    context_.counters.add(ORR_CTR_COPY_BUSY_PS, completion_.used_ps);
+    count_time(now);
     job_counter_.add(ORR_JOB_BUSY_PS, completion_.used_ps);
     if (completion_.status == ORR_DONE_PREEMPTED) {
         SaveArea::at(context_.vram, save_, cores_)->write_header(saved());
@@ -300,16 +321,19 @@ bool CopyEngine::finished() const {
 void CopyEngine::on_event(ModelTime now) {
     parked_ = nullptr;
     waits_ = false;
+    ledger_.settle(now);
     if (ended_) return hand_in(now);
     if (is_unfetched()) return fetch_descriptor(now);
     if (is_tell()) return tell(now);
     work(now);
+    ledger_.close();
     watch_cost();
     if (ended_) return;
     // A list whose entries are fewer bytes than it said is none.
     if (finished()) return end(is_list() && left_ != 0 ? ORR_DONE_BAD_DESC : ORR_DONE_OK, 0, 0);
-    if (waits_) return;
+    if (waits_) return ledger_.then_wait(CopyLedger::kPeer);
     if (parked_ == nullptr) return context_.events.schedule(event_, free_);
+    ledger_.then_wait(CopyLedger::kCredit);
     parked_->wait_for_room(parked_node_, event_);
 }
 
@@ -317,6 +341,7 @@ void CopyEngine::tell(ModelTime now) {
     CheckedMemory::Go go;
     if (context_.checked != nullptr) go = context_.checked->tell(job_.asid, job_.tell, column_);
     free_ = later(now, go.looked * kLookPs);
+    ledger_.plan(CopyLedger::kMove, free_);
     if (go.all) return end(ORR_DONE_OK, 0, 0);
     context_.events.schedule(event_, free_);
 }
@@ -329,6 +354,7 @@ void CopyEngine::work(ModelTime now) {
     if (tlb_.follow(context_.mmu.invalidations(), job_.asid)) looks_ahead_ = false;
     free_ = std::max(free_, now > kMaxLagPs ? now - kMaxLagPs : 0);
     Chunk chunk{.began = free_};
+    ledger_.open(free_);
     for (unsigned piece = 0; piece < kChunkPieces; ++piece) {
         if (finished() || chunk.alone >= kChunkPs || chunk.occupied >= kChunkBytes) return;
         if (is_list() && !entry_read_) {
@@ -354,10 +380,13 @@ void CopyEngine::charge_list(Chunk& chunk, std::uint64_t va, bool in_host, bool 
     const std::uint64_t bytes = lines_of(va, entries * sizeof(orr_copy_entry)) * kMemoryLine;
     MemorySystem& memory = context_.memory;
     Resource& way = in_host ? memory.from_host() : memory.vram(ORR_CTR_VRAM_COPY_BYTES);
-    free_ = std::max(free_, way.reserve(chunk.began, bytes));
+    free_ = std::max(free_, ledger_.need(in_host ? CopyLedger::kPcie : CopyLedger::kVram,
+                                         way.reserve(chunk.began, bytes)));
     count(in_host, false, bytes);
     if (const std::uint64_t walked = walks(va, 1, huge) * kMemoryLine; walked != 0) {
-        free_ = std::max(free_, memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(chunk.began, walked));
+        free_ =
+            std::max(free_, ledger_.need(CopyLedger::kVram,
+                                         memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(chunk.began, walked)));
         count(false, false, walked);
     }
     chunk.alone = later(chunk.alone, duration_ps(bytes, way.bytes_per_second()));
@@ -443,7 +472,8 @@ bool CopyEngine::waits_for_walks(ModelTime now) {
     MemorySystem& memory = context_.memory;
     const ModelTime through = memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, (src + dst) * kMemoryLine);
     count(false, false, (src + dst) * kMemoryLine);
-    free_ = std::max({free_, through, later(now, std::max(src, dst) * memory.config().vram_latency_ps)});
+    const ModelTime read = later(now, std::max(src, dst) * memory.config().vram_latency_ps);
+    free_ = std::max(free_, ledger_.need(CopyLedger::kTranslation, std::max(through, read)));
     return true;
 }
 
@@ -462,13 +492,17 @@ void CopyEngine::charge(Chunk& chunk, std::uint64_t bytes, const Traffic& traffi
     const ModelTime least = begins ? rates_.row_ps : 0;
     MemorySystem& memory = context_.memory;
     const std::uint64_t on_host = std::max(traffic.from_host, traffic.to_host);
-    const ModelTime alone = std::max({least, by_itself, duration_ps(bytes, rates_.engine_bytes_per_second),
-                                      duration_ps(traffic.vram, memory.vram().bytes_per_second()),
-                                      duration_ps(on_host, memory.from_host().bytes_per_second())});
+    const ModelTime own = duration_ps(bytes, rates_.engine_bytes_per_second);
+    const ModelTime alone =
+        std::max({least, by_itself, own, duration_ps(traffic.vram, memory.vram().bytes_per_second()),
+                  duration_ps(on_host, memory.from_host().bytes_per_second())});
     chunk.alone = later(chunk.alone, alone);
     chunk.occupied += std::max({bytes, traffic.vram, on_host});
-    free_ = std::max({free_, engine_.reserve(chunk.began, bytes, least),
-                      memory.reserve(chunk.began, traffic, ORR_CTR_VRAM_COPY_BYTES)});
+    const MemorySystem::Ends ends = memory.reserve_each(chunk.began, traffic, ORR_CTR_VRAM_COPY_BYTES);
+    free_ = std::max(
+        {free_,
+         ledger_.need_engine(engine_.reserve(chunk.began, bytes, least), least > own ? least - own : 0),
+         ledger_.need(CopyLedger::kVram, ends.vram), ledger_.need(CopyLedger::kPcie, ends.host)});
     ++pieces_;
 }
 
@@ -574,7 +608,7 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
     if (walked != 0) {
         lines.vram += walked;
         count(false, false, walked);
-        free_ = std::max(free_, vram_reads_.reserve(chunk.began, walked));
+        free_ = std::max(free_, ledger_.need_vram_reads(vram_reads_.reserve(chunk.began, walked), walked, 0));
         by_itself = std::max(by_itself, duration_ps(walked, vram_reads_.bytes_per_second()));
     }
     charge_store(lines, bytes);
@@ -582,7 +616,9 @@ std::uint64_t CopyEngine::move_piece(Chunk& chunk) {
         const std::uint64_t read = src_lines_.add(src_, bytes);
         count(reads == &host_reads_, false, read);
         (reads == &host_reads_ ? lines.from_host : lines.vram) += read;
-        free_ = std::max(free_, reads->reserve(chunk.began, read));
+        const ModelTime through = reads->reserve(chunk.began, read);
+        free_ = std::max(free_, reads == &host_reads_ ? ledger_.need(CopyLedger::kLatency, through)
+                                                      : ledger_.need_vram_reads(through, 0, read));
         by_itself = std::max(by_itself, duration_ps(read, reads->bytes_per_second()));
     }
     charge(chunk, bytes, lines, by_itself);
@@ -605,7 +641,7 @@ std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes,
         parked_node_ = node;
         return 0;
     }
-    free_ = std::max(free_, sent.sent_ps);
+    free_ = std::max(free_, ledger_.need(CopyLedger::kLink, sent.sent_ps));
     job_counter_.add(ORR_JOB_LINK_WRITTEN, sent.bytes);
     return sent.bytes;
 }

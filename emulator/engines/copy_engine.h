@@ -10,6 +10,7 @@
 #include <orrery/hw/save.h>
 
 #include "emulator/base/tlb_tags.h"
+#include "emulator/engines/copy_ledger.h"
 #include "emulator/engines/engine.h"
 #include "emulator/engines/long_descriptor.h"
 #include "emulator/engines/ways.h"
@@ -51,6 +52,8 @@ class CopyEngine final : public EnginePort, private Asker {
     void abort() override;
     bool busy() const override { return busy_; }
     ModelTime used() const override;
+    // What that went into.
+    CopyLedger::Times times() const;
     void reset() override;
 
     // Host work of one event: bytes moved, and pieces that they came in.
@@ -158,6 +161,7 @@ class CopyEngine final : public EnginePort, private Asker {
     bool next_row(CopyJob::Place& place) const;
     void end(std::uint32_t status, std::uint64_t fault, std::uint64_t detail);
     void hand_in(ModelTime now);
+    void count_time(ModelTime now);
     void leave_link();
     // What has been moved is there.
     void join();
@@ -207,6 +211,7 @@ class CopyEngine final : public EnginePort, private Asker {
     // The rates of the engine alone: what it does at all, and what its requests in flight allow.
     Resource engine_, vram_reads_, host_reads_;
     std::vector<std::byte> pattern_;
+    CopyLedger ledger_;
 };
 
 }  // namespace orrery::emu

@@ -63,7 +63,7 @@ void CopyEngine::ask_again(Asked& asked, ModelTime at) {
         parked_ = asked.link;
         parked_node_ = asked.node;
     } else {
-        free_ = later(at, kAgainPs);
+        free_ = ledger_.need(CopyLedger::kPeer, later(at, kAgainPs));
     }
 }
 
@@ -140,7 +140,7 @@ std::uint64_t CopyEngine::pull_piece(Chunk& chunk) {
     }
     if (!ask(chunk.began)) return 0;
     if (asked_.empty()) {
-        if (parked_ == nullptr) free_ = later(chunk.began, kAgainPs);
+        if (parked_ == nullptr) free_ = ledger_.need(CopyLedger::kPeer, later(chunk.began, kAgainPs));
         return 0;
     }
     Asked& first = asked_.front();
@@ -163,7 +163,13 @@ std::uint64_t CopyEngine::pull_piece(Chunk& chunk) {
     if (!refill(dst_, dst_va(), Access::kStore)) return 0;
     // It is stored while it comes.
     const bool to_peer = dst_.where.target == ORR_TARGET_PEER;
-    chunk.began = std::max(chunk.began, to_peer ? first.answer.came : first.answer.began);
+    const ModelTime there = to_peer ? first.answer.came : first.answer.began;
+    if (there > chunk.began) {
+        chunk.began = there;
+        ledger_.close();
+        ledger_.plan(CopyLedger::kPeer, there);
+        ledger_.open(there);
+    }
     const std::uint64_t room = std::max(
         (kChunkBytes - std::min(kChunkBytes, chunk.occupied)) / kMemoryLine * kMemoryLine, kMemoryLine);
     std::uint64_t bytes = std::min({first.bytes - first.used, dst_.left(), room});
@@ -183,7 +189,7 @@ std::uint64_t CopyEngine::pull_piece(Chunk& chunk) {
     job_counter_.add(ORR_JOB_LINK_READ, bytes);
     first.used += bytes;
     if (first.used == first.bytes) {
-        free_ = std::max(free_, first.answer.came);
+        free_ = std::max(free_, ledger_.need(CopyLedger::kPeer, first.answer.came));
         buffers_.push_back(std::move(first.data));
         asked_.pop_front();
     }

@@ -71,13 +71,20 @@ class MemorySystem {
     const Resource& from_host() const { return from_host_; }
     const Resource& to_host() const { return to_host_; }
 
-    // When all of it is through; see Resource::reserve().
+    // When all of it is through, by memory; see Resource::reserve().
+    struct Ends {
+        ModelTime vram = 0, host = 0;
+    };
+    Ends reserve_each(ModelTime now, const Traffic& traffic, orr_counter user) {
+        Ends ends{now, now};
+        if (traffic.vram != 0) ends.vram = std::max(now, vram(user).reserve(now, traffic.vram));
+        if (traffic.from_host != 0) ends.host = std::max(now, from_host_.reserve(now, traffic.from_host));
+        if (traffic.to_host != 0) ends.host = std::max(ends.host, to_host_.reserve(now, traffic.to_host));
+        return ends;
+    }
     ModelTime reserve(ModelTime now, const Traffic& traffic, orr_counter user) {
-        ModelTime end = now;
-        if (traffic.vram != 0) end = std::max(end, vram(user).reserve(now, traffic.vram));
-        if (traffic.from_host != 0) end = std::max(end, from_host_.reserve(now, traffic.from_host));
-        if (traffic.to_host != 0) end = std::max(end, to_host_.reserve(now, traffic.to_host));
-        return end;
+        const Ends ends = reserve_each(now, traffic, user);
+        return std::max(ends.vram, ends.host);
     }
 
     void reset() {

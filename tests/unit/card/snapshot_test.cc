@@ -168,6 +168,10 @@ TEST(Snapshot, SumsAgreeAtEachMoment) {
         EXPECT_EQ(all[ORR_CTR_CORE_BUSY_PS] + all[ORR_CTR_CORE_IDLE_PS], now);
         EXPECT_EQ(all[ORR_CTR_COPY_BUSY_PS] + all[ORR_CTR_COPY_IDLE_PS], now * sku.copy_engines);
         EXPECT_EQ(all[ORR_CTR_VECTOR_BUSY_PS] + all[ORR_CTR_VECTOR_IDLE_PS], now * sku.vector_cores);
+        std::uint64_t of_copies = 0;
+        for (unsigned n = ORR_CTR_COPY_SETUP_PS; n <= ORR_CTR_COPY_PEER_PS; ++n)
+            of_copies += all[n];
+        EXPECT_EQ(of_copies, all[ORR_CTR_COPY_BUSY_PS]);
         EXPECT_EQ(all[ORR_CTR_VRAM_CORE_BYTES] + all[ORR_CTR_VRAM_COPY_BYTES] +
                       all[ORR_CTR_VRAM_VECTOR_BYTES] + all[ORR_CTR_VRAM_LINK_BYTES],
                   all[ORR_CTR_VRAM_BYTES]);

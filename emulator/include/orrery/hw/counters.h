@@ -195,7 +195,27 @@
     X(83, RING_WAIT_PS, "ring_wait_ps", "ps", "launch", \
       "How long packets waited in ring slots that were told of them, all added up: their number at each moment, times how long it was that.") \
     X(84, LINK_CREDIT_PS, "link_credit_ps", "ps", "link", \
-      "How long ports could not send for lack of room at the other end, the sum over ports and their channels.")
+      "How long ports could not send for lack of room at the other end, the sum over ports and their channels.") \
+    X(85, COPY_SETUP_PS, "copy_setup_ps", "ps", "copy", \
+      "Of copy_busy_ps: the start of copies, with descriptors that stand in memory and saved state.") \
+    X(86, COPY_MOVE_PS, "copy_move_ps", "ps", "copy", \
+      "Of copy_busy_ps: moving bytes at the rate of the engine itself, and looking at what is told for checks.") \
+    X(87, COPY_ROWS_PS, "copy_rows_ps", "ps", "copy", \
+      "Of copy_busy_ps: starts of rows and of entries of lists that are too short to hide them.") \
+    X(88, COPY_VRAM_PS, "copy_vram_ps", "ps", "copy", \
+      "Of copy_busy_ps: waits for bandwidth of the card's memory.") \
+    X(89, COPY_PCIE_PS, "copy_pcie_ps", "ps", "copy", \
+      "Of copy_busy_ps: waits for bandwidth of PCIe.") \
+    X(90, COPY_LATENCY_PS, "copy_latency_ps", "ps", "copy", \
+      "Of copy_busy_ps: waits for answers of VRAM and host memory: requests in flight are as many as there may be, or the last bytes are on their way.") \
+    X(91, COPY_TRANSLATION_PS, "copy_translation_ps", "ps", "copy", \
+      "Of copy_busy_ps: waits for walks of page tables.") \
+    X(92, COPY_LINK_PS, "copy_link_ps", "ps", "copy", \
+      "Of copy_busy_ps: waits for the wire of the link by which bytes leave.") \
+    X(93, COPY_CREDIT_PS, "copy_credit_ps", "ps", "copy", \
+      "Of copy_busy_ps: waits for room in a link, which its other end gives.") \
+    X(94, COPY_PEER_PS, "copy_peer_ps", "ps", "copy", \
+      "Of copy_busy_ps: waits for what other cards were asked for. With the nine before it is copy_busy_ps.")
 
 /* clang-format on */
 

@@ -52,6 +52,31 @@
       "What a busy copy engine moves.", \
       "Copies are large and nothing holds them up.", \
       "Small copies, rows of few bytes, or others at the same memory or link.") \
+    X(COPY_OVERHEAD, "copy_overhead", "%", \
+      100 * (COPY_SETUP_PS + COPY_ROWS_PS) / COPY_BUSY_PS, \
+      "Share of busy copy engines' time that starts copies, rows and entries of lists.", \
+      "Copies or their rows are short: copy more at once, in longer rows.", \
+      "Bytes are what takes time.") \
+    X(COPY_VRAM_STALLS, "copy_vram_stalls", "%", \
+      100 * COPY_VRAM_PS / COPY_BUSY_PS, \
+      "Share of busy copy engines' time that waits for the card's memory.", \
+      "Kernels or other copies want the same memory at the same time.", \
+      "The card's memory keeps up.") \
+    X(COPY_PCIE_STALLS, "copy_pcie_stalls", "%", \
+      100 * COPY_PCIE_PS / COPY_BUSY_PS, \
+      "Share of busy copy engines' time that waits for PCIe.", \
+      "Copies from and to the host go as fast as PCIe: move fewer bytes, or keep them on the card.", \
+      "Copies stay on cards, or are short.") \
+    X(COPY_LATENCY_STALLS, "copy_latency_stalls", "%", \
+      100 * (COPY_LATENCY_PS + COPY_TRANSLATION_PS) / COPY_BUSY_PS, \
+      "Share of busy copy engines' time that waits for answers of memory and for walks of page tables.", \
+      "Copies are short, or jump over many pages.", \
+      "Latency is hidden behind bytes.") \
+    X(COPY_LINK_STALLS, "copy_link_stalls", "%", \
+      100 * (COPY_LINK_PS + COPY_CREDIT_PS + COPY_PEER_PS) / COPY_BUSY_PS, \
+      "Share of busy copy engines' time that waits for links and other cards.", \
+      "Copies between cards go as fast as their links; copy_credit_ps: the other end takes slowly what is sent.", \
+      "Copies stay on this card, or links keep up.") \
     X(VECTOR_UTILISATION, "vector_utilisation", "%", \
       100 * VECTOR_BUSY_PS / (VECTOR_BUSY_PS + VECTOR_IDLE_PS), \
       "Share of the time in which vector cores had a work-group, the mean of all.", \
