@@ -272,8 +272,11 @@ CopyLedger::Times CopyEngine::times() const {
 void CopyEngine::count_time(ModelTime now) {
     context_.counters.add(ORR_CTR_COPY_BUSY_PS, now - completion_.start_ps);
     const CopyLedger::Times times = ledger_.until(now);
-    for (std::size_t cause = 0; cause < times.size(); ++cause)
+    job_counter_.add(ORR_JOB_BUSY_PS, now - completion_.start_ps);
+    for (std::size_t cause = 0; cause < times.size(); ++cause) {
         context_.counters.add(CopyLedger::counter_of(cause), times[cause]);
+        if (cause != CopyLedger::kMove) job_counter_.add(CopyLedger::job_counter_of(cause), times[cause]);
+    }
 }
 
 void CopyEngine::hand_in(ModelTime now) {
@@ -281,7 +284,6 @@ void CopyEngine::hand_in(ModelTime now) {
     completion_.end_ps = now;
     completion_.used_ps = now - completion_.start_ps;
     count_time(now);
-    job_counter_.add(ORR_JOB_BUSY_PS, completion_.used_ps);
     if (completion_.status == ORR_DONE_PREEMPTED) {
         SaveArea::at(context_.vram, save_, cores_)->write_header(saved());
         context_.counters.add(ORR_CTR_PREEMPTIONS);
@@ -643,6 +645,7 @@ std::uint64_t CopyEngine::send_piece(const std::byte* from, std::uint64_t bytes,
     }
     free_ = std::max(free_, ledger_.need(CopyLedger::kLink, sent.sent_ps));
     job_counter_.add(ORR_JOB_LINK_WRITTEN, sent.bytes);
+    job_counter_.mark(ORR_JOB_LINK_PORTS, context_.peers.port_of(node));
     return sent.bytes;
 }
 

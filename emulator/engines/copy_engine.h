@@ -137,6 +137,7 @@ class CopyEngine final : public EnginePort, private Asker {
         std::uint32_t tag = 0;  // 0: it has come
         std::uint32_t node = 0;
         PeerPort* link = nullptr;
+        unsigned port = 0;          // that link's number
         std::uint64_t va = 0;       // in the source
         std::uint64_t address = 0;  // and at the peer
         std::uint64_t bytes = 0, used = 0;

@@ -94,6 +94,7 @@ CopyEngine::Sent CopyEngine::ask_one(ModelTime at) {
     Asked asked;
     asked.node = node;
     asked.link = link;
+    asked.port = context_.peers.port_of(node);
     asked.va = va;
     asked.address = ask_.where.address + ask_.used;
     asked.bytes = std::min<std::uint64_t>({ask_.left(), job_.row_bytes - ask_column_, PeerPort::kMostRead});
@@ -187,6 +188,7 @@ std::uint64_t CopyEngine::pull_piece(Chunk& chunk) {
     charge_store(lines, bytes);
     charge(chunk, bytes, lines, by_itself);
     job_counter_.add(ORR_JOB_LINK_READ, bytes);
+    job_counter_.mark(ORR_JOB_LINK_PORTS, first.port);
     first.used += bytes;
     if (first.used == first.bytes) {
         free_ = std::max(free_, ledger_.need(CopyLedger::kPeer, first.answer.came));

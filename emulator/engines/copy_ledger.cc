@@ -5,6 +5,7 @@
 namespace orrery::emu {
 
 static_assert(CopyLedger::counter_of(CopyLedger::kPeer) == ORR_CTR_COPY_PEER_PS);
+static_assert(CopyLedger::job_counter_of(CopyLedger::kPeer) == ORR_JOB_COPY_PEER_PS);
 
 void CopyLedger::begin(ModelTime now) {
     times_ = ends_ = {};

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <orrery/hw/trace_sink.h>
+
 #include "emulator/probes/counters.h"
 #include "emulator/time/event_queue.h"
 
@@ -34,6 +36,10 @@ class CopyLedger {
     using Times = std::array<ModelTime, kCauses>;
     static constexpr orr_counter counter_of(std::size_t cause) {
         return static_cast<orr_counter>(ORR_CTR_COPY_SETUP_PS + cause);
+    }
+    // Of all but kMove.
+    static constexpr orr_job_counter job_counter_of(std::size_t cause) {
+        return static_cast<orr_job_counter>(ORR_JOB_COPY_SETUP_PS + cause - (cause > kMove ? 1 : 0));
     }
 
     // A copy that begins now.

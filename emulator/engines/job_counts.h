@@ -50,6 +50,10 @@ class JobCounter {
     void add(orr_job_counter counter, std::uint64_t n) {
         if (on_) counts_[counter] += n;
     }
+    // Of what is a set of bits.
+    void mark(orr_job_counter counter, unsigned bit) {
+        if (on_) counts_[counter] |= std::uint64_t{1} << bit;
+    }
     void end(JobLog* log, const Completion& completion) {
         if (on_) log->job_ended(completion, counts_);
         on_ = false;

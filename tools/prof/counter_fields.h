@@ -14,7 +14,7 @@ struct CounterField {
     const char* counter;  // the card's that goes up by it; its own name where there is none
     const char* unit;
 };
-inline constexpr std::array<CounterField, 31> kCounterFields = {{
+inline constexpr std::array<CounterField, 40> kCounterFields = {{
     {"busy_ps", &WorkCountersRecord::busy_ps, "vector_busy_ps", "ps"},
     {"vram_read", &WorkCountersRecord::vram_read, "vram_read", "bytes"},
     {"vram_written", &WorkCountersRecord::vram_written, "vram_written", "bytes"},
@@ -46,6 +46,15 @@ inline constexpr std::array<CounterField, 31> kCounterFields = {{
     {"tlb_lookups", &WorkCountersRecord::tlb_lookups, "vector_tlb_lookups", "lookups"},
     {"tlb_misses", &WorkCountersRecord::tlb_misses, "vector_tlb_misses", "lookups"},
     {"tlb_walked", &WorkCountersRecord::tlb_walked, "vector_tlb_walked", "entries"},
+    {"copy_setup_ps", &WorkCountersRecord::copy_setup_ps, "copy_setup_ps", "ps"},
+    {"copy_rows_ps", &WorkCountersRecord::copy_rows_ps, "copy_rows_ps", "ps"},
+    {"copy_vram_ps", &WorkCountersRecord::copy_vram_ps, "copy_vram_ps", "ps"},
+    {"copy_pcie_ps", &WorkCountersRecord::copy_pcie_ps, "copy_pcie_ps", "ps"},
+    {"copy_latency_ps", &WorkCountersRecord::copy_latency_ps, "copy_latency_ps", "ps"},
+    {"copy_translation_ps", &WorkCountersRecord::copy_translation_ps, "copy_translation_ps", "ps"},
+    {"copy_link_ps", &WorkCountersRecord::copy_link_ps, "copy_link_ps", "ps"},
+    {"copy_credit_ps", &WorkCountersRecord::copy_credit_ps, "copy_credit_ps", "ps"},
+    {"copy_peer_ps", &WorkCountersRecord::copy_peer_ps, "copy_peer_ps", "ps"},
 }};
 
 }  // namespace orrery::prof

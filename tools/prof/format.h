@@ -12,7 +12,7 @@ namespace orrery::prof {
 
 inline constexpr char kMagic[8] = {'O', 'R', 'R', 'P', 'R', 'O', 'F', '\n'};
 inline constexpr std::uint32_t kFormatMajor = 1;  // a reader of another one cannot read it
-inline constexpr std::uint32_t kFormatMinor = 4;  // new types of records
+inline constexpr std::uint32_t kFormatMinor = 5;  // new types of records
 
 struct FileHead {
     char magic[8];
@@ -206,7 +206,7 @@ struct WorkCountersRecord {
     std::uint64_t host_written;  // bytes, over PCIe
     std::uint64_t link_read;     // bytes of other cards' memory
     std::uint64_t link_written;  // bytes to other cards' memory
-    std::uint64_t moved;         // bytes that a copy or fill moved; the rest is zero of it
+    std::uint64_t moved;         // bytes that a copy or fill moved; of it the rest to tlb_walked is zero
     std::uint64_t queued_ps;     // descriptor at its port to first work-group on a core
     std::uint64_t groups;
     std::uint64_t items;
@@ -230,8 +230,19 @@ struct WorkCountersRecord {
     std::uint64_t tlb_lookups;
     std::uint64_t tlb_misses;
     std::uint64_t tlb_walked;
+    // Since 1.5, of copies and fills.
+    std::uint64_t copy_setup_ps;  // of busy_ps, as the next eight; what is left of it moved bytes
+    std::uint64_t copy_rows_ps;
+    std::uint64_t copy_vram_ps;
+    std::uint64_t copy_pcie_ps;
+    std::uint64_t copy_latency_ps;
+    std::uint64_t copy_translation_ps;
+    std::uint64_t copy_link_ps;
+    std::uint64_t copy_credit_ps;
+    std::uint64_t copy_peer_ps;
+    std::uint64_t link_ports;  // bit n: bytes of it went through link port n; 0: of none, or not known
 };
-static_assert(sizeof(WorkCountersRecord) == 288);
+static_assert(sizeof(WorkCountersRecord) == 368);
 
 // Which counters of a device the Sample records behind it have, until another SampleSet of that device.
 struct SampleSetRecord {

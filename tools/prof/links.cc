@@ -9,6 +9,14 @@
 
 namespace orrery::prof {
 
+namespace {
+
+constexpr std::uint64_t bit_of(std::uint32_t port) {
+    return port < 64 ? std::uint64_t{1} << port : 0;
+}
+
+}  // namespace
+
 bool in_step(const Activity& activity, std::uint32_t device) {
     return std::ranges::any_of(activity.process->clocks, [&](const ClockRecord& clock) {
         return clock.device == device && clock.in_step != 0;
@@ -31,7 +39,8 @@ LinkTraffic::LinkTraffic(const Model& model) {
                 const std::int32_t place = peer_of(record, direction);
                 const auto peer =
                     place < 0 ? std::nullopt : card_of(activity, static_cast<std::uint32_t>(place));
-                Carried& to = copies_[{*card, peer ? peer->uid : 0, direction}];
+                const std::uint64_t ports = one.counters != nullptr ? one.counters->link_ports : 0;
+                Carried& to = copies_[{*card, peer ? peer->uid : 0, direction, ports}];
                 to.bytes += record.bytes;
                 to.times.push_back({record.begin_ps, record.end_ps});
             }
@@ -55,15 +64,39 @@ std::optional<LinkTraffic::Card> LinkTraffic::card_of(const Activity& activity, 
     return std::nullopt;
 }
 
-const LinkTraffic::Carried& LinkTraffic::carried(const Key& key) const {
-    static const Carried kNothing;
-    const auto found = copies_.find(key);
-    return found == copies_.end() ? kNothing : found->second;
+LinkTraffic::Carried LinkTraffic::carried(const Card& card, std::uint64_t peer, Direction direction,
+                                          std::optional<std::uint32_t> port) const {
+    Carried all;
+    for (auto at = copies_.lower_bound({card, peer, direction, 0}); at != copies_.end(); ++at) {
+        const auto& [key, one] = *at;
+        if (key.card != card || key.peer != peer || key.direction != direction) break;
+        if (port && key.ports != bit_of(*port)) continue;
+        all.bytes += one.bytes;
+        all.times.insert(all.times.end(), one.times.begin(), one.times.end());
+    }
+    all.times = union_of(std::move(all.times));
+    return all;
 }
 
-LinkSums::Way LinkTraffic::way(const Card& card, const Card& peer, Direction own, Direction peers) const {
-    const Carried& one = carried({card, peer.uid, own});
-    const Carried& other = carried({peer, card.uid, peers});
+bool LinkTraffic::by_port(const Card& card, const Card& peer,
+                          const std::vector<const LinkRecord*>& ports) const {
+    return std::ranges::all_of(copies_, [&](const auto& copy) {
+        const Key& key = copy.first;
+        const bool own = key.card == card && key.peer == peer.uid;
+        if (!own && (key.card != peer || key.peer != card.uid)) return true;
+        return std::ranges::any_of(ports, [&](const LinkRecord* link) {
+            return key.ports == bit_of(own ? link->port : link->peer_port);
+        });
+    });
+}
+
+LinkSums::Way LinkTraffic::way(const Card& card, const Card& peer, Direction own, Direction peers,
+                               const LinkRecord* port) const {
+    const auto number = [&](std::uint32_t LinkRecord::* end) {
+        return port == nullptr ? std::nullopt : std::optional(port->*end);
+    };
+    const Carried one = carried(card, peer.uid, own, number(&LinkRecord::port));
+    const Carried other = carried(peer, card.uid, peers, number(&LinkRecord::peer_port));
     LinkSums::Way way{one.bytes + other.bytes, 0};
     if (!in_step_.contains(card) || !in_step_.contains(peer)) {
         way.ps = length_of(one.times) + length_of(other.times);
@@ -90,14 +123,28 @@ std::vector<LinkSums> LinkTraffic::of(const Activity& activity, const DeviceMode
         found->gb_per_s += link->gbit_per_s / 8.0;
     }
     const auto card = card_of(activity, device.number);
+    std::vector<LinkSums> rows;
     for (LinkSums& one : all) {
         const Card peer{activity.process->machine_at, one.first().peer_uid};
         one.known = card && (one.first().peer_device >= 0 || cards_.contains(peer));
-        if (!one.known) continue;
-        one.sent = way(*card, peer, Direction::kToPeer, Direction::kFromPeer);
-        one.received = way(*card, peer, Direction::kFromPeer, Direction::kToPeer);
+        const auto sum = [&](LinkSums& of, const LinkRecord* port) {
+            of.sent = way(*card, peer, Direction::kToPeer, Direction::kFromPeer, port);
+            of.received = way(*card, peer, Direction::kFromPeer, Direction::kToPeer, port);
+        };
+        if (one.known && one.ports.size() > 1 && by_port(*card, peer, one.ports)) {
+            for (const LinkRecord* link : one.ports) {
+                LinkSums& row = rows.emplace_back();
+                row.ports = {link};
+                row.gb_per_s = link->gbit_per_s / 8.0;
+                sum(row, link);
+            }
+            continue;
+        }
+        if (one.known) sum(one, nullptr);
+        rows.push_back(std::move(one));
     }
-    return all;
+    std::ranges::sort(rows, {}, [](const LinkSums& one) { return one.first().port; });
+    return rows;
 }
 
 std::vector<LinkTraffic::Beyond> LinkTraffic::beyond(const Activity& activity,
@@ -125,7 +172,7 @@ std::pair<LinkSums::Way, LinkSums::Way> LinkTraffic::elsewhere(const Activity& a
     const auto card = card_of(activity, device.number);
     if (!card) return {};
     const auto sum = [&](Direction direction) {
-        const Carried& one = carried({*card, 0, direction});
+        const Carried one = carried(*card, 0, direction);
         return LinkSums::Way{one.bytes, length_of(one.times)};
     };
     return {sum(Direction::kToPeer), sum(Direction::kFromPeer)};

@@ -15,8 +15,8 @@
 namespace orrery::prof {
 
 struct LinkSums {
-    std::vector<const LinkRecord*>
-        ports;            // that lead to the same peer: which of them a copy took is not told
+    // One; or all that lead to the same peer, if it is not told of each copy which one of them it took.
+    std::vector<const LinkRecord*> ports;
     double gb_per_s = 0;  // one direction, all of them together; 0: not known
     // Copies of either card between the two, for any process of the profile, with the time in which at least
     // one of them ran: where the cards have no time in common, at least one of each card's.
@@ -39,7 +39,7 @@ class LinkTraffic {
   public:
     explicit LinkTraffic(const Model& model);
 
-    // By peer, in the order of their first ports.
+    // By port where that is known, else by peer, in the order of their first ports.
     std::vector<LinkSums> of(const Activity& activity, const DeviceModel& device) const;
     // Copies between the card and those of its machine to which no link of its own leads: switches and other
     // cards pass them on, and which of its ports they took is not told.
@@ -62,6 +62,7 @@ class LinkTraffic {
         Card card;           // whose engines copied
         std::uint64_t peer;  // the other's uid; 0: elsewhere
         Direction direction;
+        std::uint64_t ports;  // of the card, that it took: bit n is port n; 0: not known
         auto operator<=>(const Key&) const = default;
     };
     struct Carried {
@@ -69,8 +70,13 @@ class LinkTraffic {
         Intervals times;
     };
     static std::optional<Card> card_of(const Activity& activity, std::uint32_t device);
-    const Carried& carried(const Key& key) const;
-    LinkSums::Way way(const Card& card, const Card& peer, Direction own, Direction peers) const;
+    // By any ports, or by one alone.
+    Carried carried(const Card& card, std::uint64_t peer, Direction direction,
+                    std::optional<std::uint32_t> port = std::nullopt) const;
+    // All that was copied between the two went through one of these ports alone.
+    bool by_port(const Card& card, const Card& peer, const std::vector<const LinkRecord*>& ports) const;
+    LinkSums::Way way(const Card& card, const Card& peer, Direction own, Direction peers,
+                      const LinkRecord* port = nullptr) const;
 
     std::map<Key, Carried> copies_;
     std::set<Card> cards_, in_step_;

@@ -398,7 +398,7 @@ class Recorder {
         // From here on they are the same words.
         constexpr std::size_t kBytes = sizeof record - offsetof(WorkCountersRecord, busy_ps);
         static_assert(kBytes == sizeof did - offsetof(orrProfWorkCounters, busy_ps));
-        static_assert(offsetof(WorkCountersRecord, tlb_walked) == sizeof record - sizeof record.tlb_walked);
+        static_assert(offsetof(WorkCountersRecord, link_ports) == sizeof record - sizeof record.link_ports);
         static_assert(offsetof(WorkCountersRecord, instructions) - offsetof(WorkCountersRecord, busy_ps) ==
                       offsetof(orrProfWorkCounters, instructions) - offsetof(orrProfWorkCounters, busy_ps));
         std::memcpy(&record.busy_ps, &did.busy_ps, kBytes);

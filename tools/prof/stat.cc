@@ -106,11 +106,13 @@ std::string counted_text(const Activity& activity) {
     std::string text;
     for (const DeviceModel& device : activity.devices) {
         std::array<std::uint64_t, kCounterFields.size()> sums{};
-        std::uint64_t kernels = 0, others = 0;
+        std::uint64_t kernels = 0, others = 0, copying = 0;
         for (const std::uint32_t i : device.work) {
             const Work& work = activity.work[i];
             if (work.counters == nullptr) continue;
-            (work.operation() == Operation::kKernel ? kernels : others) += work.runs();
+            const bool kernel = work.operation() == Operation::kKernel;
+            (kernel ? kernels : others) += work.runs();
+            if (!kernel) copying += work.counters->busy_ps;
             for (std::size_t field = 0; field < sums.size(); ++field)
                 sums[field] += work.counters->*kCounterFields[field].value;
         }
@@ -118,8 +120,10 @@ std::string counted_text(const Activity& activity) {
         std::vector<Count> counts;
         for (std::size_t field = 0; field < sums.size(); ++field) {
             const CounterField& own = kCounterFields[field];
-            counts.emplace_back(own.counter, own.unit, sums[field]);
+            const bool busy = own.value == &WorkCountersRecord::busy_ps;
+            counts.emplace_back(own.counter, own.unit, busy ? sums[field] - copying : sums[field]);
         }
+        counts.emplace_back("copy_busy_ps", "ps", copying);
         counts.emplace_back("vector_jobs", "descriptors", kernels);
         text += fmt::format("\n  device {}: counted for its {} kernels, {} copies and fills\n", device.number,
                             text::grouped(kernels), text::grouped(others));

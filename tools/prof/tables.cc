@@ -51,9 +51,10 @@ constexpr Column kStreamMarks[] = {{"process"},      {"device"},      {"stream"}
                                    {"domain", true}, {"name", true},  {"time_ps"},  {"since_ps"},
                                    {"submitted_ns"}, {"correlation"}, {"external"}, {"thread"}};
 constexpr auto kCounters = [] {
-    std::array<Column, 2 + kCounterFields.size()> columns{{{"work"}, {"cores"}}};
+    std::array<Column, 3 + kCounterFields.size()> columns{{{"work"}, {"cores"}}};
     std::ranges::transform(kCounterFields, columns.begin() + 2,
                            [](const CounterField& field) { return Column{field.name}; });
+    columns.back() = {"link_ports"};
     return columns;
 }();
 // Sums of work, of what the first ones name.
@@ -363,6 +364,7 @@ class Writer {
     }
     void write_counters(std::uint64_t work, const WorkCountersRecord& c) {
         std::array<Value, kCounters.size()> values{work, n(c.cores)};
+        values.back() = c.link_ports;
         std::ranges::transform(kCounterFields, values.begin() + 2,
                                [&](const CounterField& field) { return Value(c.*field.value); });
         row(values);

@@ -32,14 +32,27 @@ orrProfOutcome outcome_of(std::uint32_t status) {
 using Counters = orrProfWorkCounters;
 // By ORR_JOB_*.
 constexpr std::array<std::uint64_t Counters::*, ORR_JOB_COUNTERS> kCounters{
-    &Counters::cores,        &Counters::busy_ps,      &Counters::vram_read,    &Counters::vram_written,
-    &Counters::host_read,    &Counters::host_written, &Counters::link_read,    &Counters::link_written,
-    &Counters::moved,        &Counters::queued_ps,    &Counters::groups,       &Counters::items,
-    &Counters::instructions, &Counters::latency_ps,   &Counters::bandwidth_ps, &Counters::link_ps,
-    &Counters::launch_ps,    &Counters::barriers,     &Counters::simd_int,     &Counters::simd_fp,
-    &Counters::simd_moves,   &Counters::simd_loads,   &Counters::simd_stores,  &Counters::simd_config,
-    &Counters::lanes_active, &Counters::lanes,        &Counters::flops_f16,    &Counters::flops_f32,
-    &Counters::flops_f64,    &Counters::tlb_lookups,  &Counters::tlb_misses,   &Counters::tlb_walked};
+    &Counters::cores,           &Counters::busy_ps,
+    &Counters::vram_read,       &Counters::vram_written,
+    &Counters::host_read,       &Counters::host_written,
+    &Counters::link_read,       &Counters::link_written,
+    &Counters::moved,           &Counters::queued_ps,
+    &Counters::groups,          &Counters::items,
+    &Counters::instructions,    &Counters::latency_ps,
+    &Counters::bandwidth_ps,    &Counters::link_ps,
+    &Counters::launch_ps,       &Counters::barriers,
+    &Counters::simd_int,        &Counters::simd_fp,
+    &Counters::simd_moves,      &Counters::simd_loads,
+    &Counters::simd_stores,     &Counters::simd_config,
+    &Counters::lanes_active,    &Counters::lanes,
+    &Counters::flops_f16,       &Counters::flops_f32,
+    &Counters::flops_f64,       &Counters::tlb_lookups,
+    &Counters::tlb_misses,      &Counters::tlb_walked,
+    &Counters::copy_setup_ps,   &Counters::copy_rows_ps,
+    &Counters::copy_vram_ps,    &Counters::copy_pcie_ps,
+    &Counters::copy_latency_ps, &Counters::copy_translation_ps,
+    &Counters::copy_link_ps,    &Counters::copy_credit_ps,
+    &Counters::copy_peer_ps,    &Counters::link_ports};
 static_assert(kCounters.back() != nullptr);
 
 Counters counters_of(const drm_orr_work_counters& did) {

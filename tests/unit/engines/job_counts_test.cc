@@ -257,6 +257,10 @@ class CopyJobTruth : public testing::Test {
         EXPECT_EQ(sum(ORR_JOB_HOST_WRITTEN), count(ORR_CTR_PCIE_WRITE_BYTES));
         EXPECT_EQ(sum(ORR_JOB_MOVED), count(ORR_CTR_COPY_BYTES));
         EXPECT_EQ(sum(ORR_JOB_BUSY_PS), count(ORR_CTR_COPY_BUSY_PS));
+        for (std::size_t cause = 0; cause < CopyLedger::kCauses; ++cause) {
+            if (cause == CopyLedger::kMove) continue;
+            EXPECT_EQ(sum(CopyLedger::job_counter_of(cause)), count(CopyLedger::counter_of(cause))) << cause;
+        }
     }
     static CopyRates rates() {
         CopyRates rates;
@@ -309,11 +313,47 @@ TEST_F(CopyJobTruth, BytesOfOtherCardsAreTheirs) {
     }
     ASSERT_EQ(log.jobs.size(), 2u);
     expect_all();
+    // By port 3, in both directions.
+    for (const Job& job : log.jobs)
+        EXPECT_EQ(job.counts[ORR_JOB_LINK_PORTS], 1u << 3);
     EXPECT_EQ(log.jobs[0].counts[ORR_JOB_LINK_WRITTEN], kBytes);
     EXPECT_EQ(log.jobs[0].counts[ORR_JOB_LINK_READ] + log.jobs[0].counts[ORR_JOB_VRAM_WRITTEN], 0u);
     EXPECT_EQ(log.jobs[1].counts[ORR_JOB_LINK_READ], kBytes);
     EXPECT_EQ(log.jobs[1].counts[ORR_JOB_LINK_WRITTEN], 0u);
     EXPECT_EQ(log.jobs[1].counts[ORR_JOB_VRAM_WRITTEN], (kBytes + kLine - 1) / kLine * kLine);
+}
+
+// Nobody's port, or those of two cards; and not that of one that had no room.
+TEST_F(CopyJobTruth, PortsOfAListAreThoseThatItTook) {
+    constexpr std::uint64_t kPeer = 0x30'0000'0000, kSecond = 0x31'0000'0000, kEach = 5000, kListAt = 2 << 20;
+    FakePeer second(rig.events, 8 << 20);
+    rig.peers.attach(1, &second);
+    rig.peers.set_route(7, ORR_ROUTE_VALID | 1);
+    rig.map(kPeer, 1 << 20, ORR_TARGET_PEER, 0, Rig::kRights, Rig::kPeerNode);
+    rig.map(kSecond, 1 << 20, ORR_TARGET_PEER, 0, Rig::kRights, 7);
+    CopyEngine engine(0, rates(), rig.context);
+    auto* const entries = reinterpret_cast<orr_copy_entry*>(rig.host_data + kListAt);
+    orr_desc_copies desc{};
+    desc.op = ORR_DESC_COPIES;
+    desc.asid = 1;
+    desc.list = kHostData + kListAt;
+    desc.bytes = 2 * kEach;
+    desc.entries = 2;
+    for (const std::uint64_t other : {kPeer, kSecond, kData + (4 << 20)}) {
+        entries[0] = {kData, other, kEach, 0};
+        entries[1] = {kData, kPeer, kEach, 0};
+        if (other == kData + (4 << 20)) entries[1].dst = other + kEach;
+        rig.peer.refusals = 1;
+        ASSERT_TRUE(engine.start(Rig::words_of(desc), 1));
+        rig.run();
+        rig.peer.let();
+        rig.run();
+    }
+    ASSERT_EQ(log.jobs.size(), 3u);
+    expect_all();
+    EXPECT_EQ(log.jobs[0].counts[ORR_JOB_LINK_PORTS], 1u << 3);
+    EXPECT_EQ(log.jobs[1].counts[ORR_JOB_LINK_PORTS], 1u << 3 | 1u << 1);
+    EXPECT_EQ(log.jobs[2].counts[ORR_JOB_LINK_PORTS], 0u);
 }
 
 TEST_F(CopyJobTruth, WhatAListTakesIsItsCopysToo) {

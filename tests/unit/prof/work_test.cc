@@ -435,6 +435,9 @@ TEST_F(Work, HasCountersWhereTheyAreWanted) {
         EXPECT_EQ(all[0].counters->moved, first + ORR_JOB_MOVED);
         EXPECT_EQ(all[0].counters->flops_f32, first + ORR_JOB_FLOPS_F32);
         EXPECT_EQ(all[0].counters->tlb_walked, first + ORR_JOB_TLB_WALKED);
+        EXPECT_EQ(all[0].counters->copy_setup_ps, first + ORR_JOB_COPY_SETUP_PS);
+        EXPECT_EQ(all[0].counters->copy_peer_ps, first + ORR_JOB_COPY_PEER_PS);
+        EXPECT_EQ(all[0].counters->link_ports, first + ORR_JOB_LINK_PORTS);
     }
     // A wait has none.
     Watched again(orrProfWantWork | orrProfWantCounters);

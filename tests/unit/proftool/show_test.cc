@@ -255,6 +255,66 @@ TEST(Report, HasWhatLinksCarried) {
     EXPECT_TRUE(device["link_copies"][1]["sent"].is_null()) << "another machine's card";
 }
 
+// Two links between two cards: each has its own copies where all say which one they took.
+TEST(Report, HasWhatEachOfSeveralPortsCarried) {
+    const auto report = [](std::uint64_t last_ports) {
+        MadePart part;
+        part.orrery_1(0);
+        const auto copy = part.text("copy"), stream = part.text("a"), other = part.text("b");
+        for (std::uint32_t port = 0; port < 2; ++port) {
+            for (std::uint32_t device = 0; device < 2; ++device) {
+                LinkRecord link{};
+                link.head = {static_cast<std::uint16_t>(Type::kLink), sizeof link, 0};
+                link.device = device;
+                link.port = device == 0 ? port : 3 - port;
+                link.peer_port = device == 0 ? 3 - port : port;
+                link.peer_device = 1 - static_cast<std::int32_t>(device);
+                link.peer_uid = 78 - device;
+                link.gbit_per_s = 400;
+                link.state = 3;
+                part.add(link);
+            }
+        }
+        const auto moved = [&](std::uint32_t device, std::uint64_t begin, std::uint64_t bytes,
+                               std::uint64_t ports) {
+            const auto name = device == 0 ? stream : other;
+            WorkRecord record = part.work_of(Operation::kCopy, copy, name, begin, begin + 1'000'000, begin);
+            record.device = device;
+            record.bytes = bytes;
+            record.source = 0;
+            record.destination = 1;
+            part.add(record);
+            WorkCountersRecord did{};
+            did.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof did, 0};
+            did.device = device;
+            did.stream = name;
+            did.index = record.index;
+            did.begin_ps = begin;
+            did.link_ports = ports;
+            part.add(did);
+        };
+        moved(0, 1'000'000, 10'240, 1);
+        moved(0, 2'000'000, 20'480, 2);
+        moved(1, 3'000'000, 40'960, 4);  // its port 2 leads to port 1
+        moved(0, 4'000'000, 5'120, last_ports);
+        const Model model = made_model(part.bytes());
+        return json::parse(report_json(model, 10))["processes"][0]["devices"][0]["link_copies"];
+    };
+    const json each = report(1);
+    ASSERT_EQ(each.size(), 2u);
+    EXPECT_EQ(each[0]["ports"], json{0});
+    EXPECT_EQ(each[0]["sent"]["bytes"], 15'360);
+    EXPECT_EQ(each[0]["sent"]["ps"], 2'000'000);
+    EXPECT_EQ(each[1]["ports"], json{1});
+    EXPECT_EQ(each[1]["sent"]["bytes"], 61'440);
+    for (const std::uint64_t unknown : {0u, 3u}) {
+        const json both = report(unknown);
+        ASSERT_EQ(both.size(), 1u) << unknown;
+        EXPECT_EQ(both[0]["ports"], (json{0, 1}));
+        EXPECT_EQ(both[0]["sent"]["bytes"], 76'800);
+    }
+}
+
 // A process for each card: what one's copies carried stands with the other's link as well. Copies to other
 // machines' cards have a line of their own.
 TEST(Report, HasWhatOtherProcessesCopied) {
@@ -376,6 +436,8 @@ TEST(Stat, HasWhatWasCountedForTheWork) {
             counted.latency_ps = 500;
         } else {
             counted.moved = 64;
+            counted.busy_ps = 700;
+            counted.copy_setup_ps = 350;
         }
         part.add(counted);
         part.add(part.work_of(i < 2 ? Operation::kKernel : Operation::kCopy, kernel, stream, 1'000 * i,
@@ -389,7 +451,9 @@ TEST(Stat, HasWhatWasCountedForTheWork) {
     // 2 instructions in 4 cycles.
     EXPECT_THAT(text, testing::ContainsRegex("\n +2  instructions +vector_instructions +# +0.5 "
                                              "instructions/cycle  vector_ipc\n"));
-    EXPECT_THAT(text, testing::ContainsRegex("\n +64  bytes +copy_bytes\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +64  bytes +copy_bytes +# +91.43 GB/s  copy_bandwidth\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +700  ps +copy_busy_ps\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +350  ps +copy_setup_ps +# +50 %  copy_overhead\n"));
 }
 
 TEST(Instructions, AreListedInTheOrderOfTime) {

@@ -166,6 +166,23 @@ TEST_F(Profile, WhatKernelsAndCopiesDidIsAllThatTheCardCounted) {
     EXPECT_EQ(sum(&Counters::vram_read, false) + sum(&Counters::vram_written, false), up("vram_copy_bytes"));
     EXPECT_EQ(sum(&Counters::moved, false), up("copy_bytes"));
     EXPECT_EQ(sum(&Counters::busy_ps, false), up("copy_busy_ps"));
+    // What the time of copies went into, of each and of the card.
+    std::uint64_t waits = 0;
+    for (const auto& [which, name] : std::initializer_list<std::pair<std::uint64_t Counters::*, const char*>>{
+             {&Counters::copy_setup_ps, "copy_setup_ps"},
+             {&Counters::copy_rows_ps, "copy_rows_ps"},
+             {&Counters::copy_vram_ps, "copy_vram_ps"},
+             {&Counters::copy_pcie_ps, "copy_pcie_ps"},
+             {&Counters::copy_latency_ps, "copy_latency_ps"},
+             {&Counters::copy_translation_ps, "copy_translation_ps"},
+             {&Counters::copy_link_ps, "copy_link_ps"},
+             {&Counters::copy_credit_ps, "copy_credit_ps"},
+             {&Counters::copy_peer_ps, "copy_peer_ps"}}) {
+        EXPECT_EQ(sum(which, false), up(name)) << name;
+        waits += sum(which, false);
+    }
+    EXPECT_EQ(up("copy_busy_ps"), waits + up("copy_move_ps"));
+    EXPECT_GT(up("copy_move_ps"), 0u);
     EXPECT_GT(up("vector_instructions"), 0u);
 }
 

@@ -128,6 +128,16 @@ typedef struct orrProfWorkCounters {
     uint64_t tlb_lookups;
     uint64_t tlb_misses;
     uint64_t tlb_walked;
+    uint64_t copy_setup_ps; /**< of a copy's or fill's busy_ps, as the next eight; the rest: moving */
+    uint64_t copy_rows_ps;
+    uint64_t copy_vram_ps;
+    uint64_t copy_pcie_ps;
+    uint64_t copy_latency_ps;
+    uint64_t copy_translation_ps;
+    uint64_t copy_link_ps;
+    uint64_t copy_credit_ps;
+    uint64_t copy_peer_ps;
+    uint64_t link_ports; /**< of copies: bit n: bytes of it went through link port n */
 } orrProfWorkCounters;
 
 /**

@@ -59,7 +59,7 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 
 /*
  * X(number, NAME, "meaning"). Each is what ORR_CTR_* of that name counts, of this job alone; of a copy or fill all that
- * is not said to be its own is 0. Numbers never change their meaning; new ones are added at the end.
+ * is not said to be its own is 0 (of kernels: all of copies). Numbers keep their meaning; new ones come at the end.
  */
 /* clang-format off */
 #define ORR_JOB_COUNTER_LIST(X) \
@@ -94,7 +94,17 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 	X(28, FLOPS_F64, "VECTOR_FLOPS_F64") \
 	X(29, TLB_LOOKUPS, "VECTOR_TLB_LOOKUPS") \
 	X(30, TLB_MISSES, "VECTOR_TLB_MISSES") \
-	X(31, TLB_WALKED, "VECTOR_TLB_WALKED")
+	X(31, TLB_WALKED, "VECTOR_TLB_WALKED") \
+	X(32, COPY_SETUP_PS, "of a copy its own, COPY_SETUP_PS") \
+	X(33, COPY_ROWS_PS, "COPY_ROWS_PS") \
+	X(34, COPY_VRAM_PS, "COPY_VRAM_PS") \
+	X(35, COPY_PCIE_PS, "COPY_PCIE_PS") \
+	X(36, COPY_LATENCY_PS, "COPY_LATENCY_PS") \
+	X(37, COPY_TRANSLATION_PS, "COPY_TRANSLATION_PS") \
+	X(38, COPY_LINK_PS, "COPY_LINK_PS") \
+	X(39, COPY_CREDIT_PS, "COPY_CREDIT_PS") \
+	X(40, COPY_PEER_PS, "COPY_PEER_PS; what BUSY_PS has beside these nine is COPY_MOVE_PS") \
+	X(41, LINK_PORTS, "of a copy: bit n: bytes of it went through link port n; of kernels 0")
 /* clang-format on */
 #define ORR_JOB_COUNTER_ENUM_(number, NAME, ...) ORR_JOB_##NAME = number,
 enum orr_job_counter { ORR_JOB_COUNTER_LIST(ORR_JOB_COUNTER_ENUM_) ORR_JOB_COUNTERS };
