@@ -398,9 +398,27 @@ CommandId Core::issue_hop(Place& place, DataId data, unsigned from, unsigned to,
     return id;
 }
 
+// That was issued as `command`; kNoTask: none, or it has been issued anew since.
+TaskId Core::task_of(CommandId command) const {
+    const auto found = std::ranges::lower_bound(issue_log_, command, {}, &Issued::command);
+    if (found == issue_log_.end() || found->command != command) return kNoTask;
+    return tasks_[found->task].command == command ? found->task : kNoTask;
+}
+
+void Core::arrives(TaskId writer, Ps at) {
+    arrivals_.push_back({writer, writer == kNoTask ? at : at - tasks_[writer].finish});
+}
+
+// What is there already is copied from now on, the rest when its writer has ended.
+Ps Core::copied_from(TaskId writer, Ps at) const {
+    const bool there = writer == kNoTask || tasks_[writer].state == TaskState::kDone;
+    return there ? std::max(at, now_) : at;
+}
+
 void Core::issue_one(TaskId id) {
     Task& task = tasks_[id];
     const unsigned node = task.node, host = machine_.host();
+    const auto arrivals = static_cast<std::uint32_t>(arrivals_.size());
     after_.clear();
     partials_.clear();
     std::uint64_t clear = 0;
@@ -417,20 +435,29 @@ void Core::issue_one(TaskId id) {
             return issue_hop(place, access.data, host, node, id, origin, up);
         };
         if (reads(access.mode)) {
-            if ((place.valid & bit(node)) == 0) {
-                const unsigned from = best_source(place, data_[access.data].bytes, node);
-                (void)bring(from, -1, place.via[from]);
+            if (place.owner != node) {
+                const TaskId writer = task_of(place.via[place.owner]);
+                if ((place.valid & bit(node)) == 0) {
+                    const unsigned from = best_source(place, data_[access.data].bytes, node);
+                    place.at[from] = copied_from(writer, place.at[from]);
+                    (void)bring(from, -1, place.via[from]);
+                }
+                arrives(writer, place.at[node]);
             }
             after_.push_back(place.via[node]);
         }
         if (access.mode == Access::kReduce && (place.partials & bit(node)) == 0) clear |= 1ull << a;
         for (unsigned from = 0; task.merge && from < machine_.cards; ++from) {
             if ((place.partials & bit(from)) == 0) continue;
-            const CommandId part = issued_.parts[data_[access.data].parts].via[from];
+            const Parts& parts = issued_.parts[data_[access.data].parts];
+            const CommandId part = parts.via[from];
             if (from == node) {
                 after_.push_back(part);
             } else {
                 after_.push_back(bring(from, static_cast<int>(from), part));
+                const TaskId writer = task_of(part);
+                arrives(writer, copied_from(writer, parts.at[from]) +
+                                    machine_.way(data_[access.data].bytes, from, node));
             }
             partials_.push_back(from);
         }
@@ -443,7 +470,7 @@ void Core::issue_one(TaskId id) {
         if ((task.workers >> worker & 1) != 0)
             issued_until_[node][worker] = std::max(issued_until_[node][worker], task.finish);
     }
-    issue_log_.push_back({id, task.command});
+    issue_log_.push_back({id, arrivals, task.command, now_});
     for (std::uint32_t a = 0; a < task.access_count; ++a) {
         const DataAccess& access = accesses_[task.accesses + a];
         write(issued_, access, task.merge, node, task.finish, task.command);

@@ -165,7 +165,15 @@ class Core {
     };
     struct Issued {
         TaskId task;
+        std::uint32_t arrivals;  // its first one; they end where those of the next entry begin
         CommandId command;
+        Ps at;
+    };
+    // Of an input that a command does not find where it runs: how long behind the end of its writer it comes,
+    // or when, if no command of this core wrote it.
+    struct Arrival {
+        TaskId writer;  // or kNoTask
+        Ps behind;
     };
     // Of one node, whoever its workers are: the executor has room for no more.
     static constexpr unsigned kMostInFlight = 32;
@@ -187,6 +195,9 @@ class Core {
                CommandId via) const;
     void issue();
     void issue_one(TaskId task);
+    TaskId task_of(CommandId command) const;
+    void arrives(TaskId writer, Ps at);
+    Ps copied_from(TaskId writer, Ps at) const;
     CommandId issue_hop(Place& place, DataId data, unsigned from, unsigned to, TaskId consumer, int origin,
                         CommandId after);
     void cancel_dependents(TaskId first);
@@ -196,7 +207,7 @@ class Core {
     void unplan();
     void ends_at(Task& task, Ps finish);
     void expect_issued();
-    Ps inputs_issued(const Task& task) const;
+    Ps inputs_issued(std::size_t issued) const;
     void rebuild_places();
     void consider_replanning(const Task& task, Ps finish);
 
@@ -215,9 +226,10 @@ class Core {
     std::array<Ps, kMaxNodes> load_{};  // all that was planned there
     std::array<unsigned, kMaxNodes> in_flight_{}, workers_in_flight_{};
     std::vector<TaskId> unplanned_;
-    std::vector<Urgency> order_;  // scratch: in which they are placed
-    std::vector<Planned> queue_;  // by start, from queue_head_ on
-    std::vector<Issued> issue_log_;
+    std::vector<Urgency> order_;     // scratch: in which they are placed
+    std::vector<Planned> queue_;     // by start, from queue_head_ on
+    std::vector<Issued> issue_log_;  // by command
+    std::vector<Arrival> arrivals_;
     std::size_t issue_head_ = 0;  // all before it have ended
     bool replan_wanted_ = false;
     unsigned lost_ = 0;  // bits of cards

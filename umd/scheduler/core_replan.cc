@@ -45,7 +45,7 @@ void Core::expect_issued() {
         Ps start = 0;
         for (unsigned left = task.workers; left != 0; left &= left - 1)
             start = std::max(start, until[static_cast<unsigned>(std::countr_zero(left))]);
-        start = std::max(start, inputs_issued(task));
+        start = std::max(start, inputs_issued(i));
         task.start = start;
         // It has not ended yet, as far as is known.
         ends_at(task, std::max(start + machine_.duration(task.node, task.cost), now_));
@@ -54,21 +54,18 @@ void Core::expect_issued() {
     }
 }
 
-// From when on it has all that it waits for; of what comes from another card, its largest input stands for
-// all.
-Ps Core::inputs_issued(const Task& task) const {
-    std::uint64_t bytes = 0;
-    for (std::uint32_t a = 0; a < task.access_count; ++a) {
-        const DataAccess& access = accesses_[task.accesses + a];
-        if (reads(access.mode)) bytes = std::max(bytes, data_[access.data].bytes);
-    }
-    Ps ready = 0;
-    for (std::uint32_t p = 0; p < task.pred_count; ++p) {
-        const TaskId id = preds_[task.preds + p];
-        const Task& before = tasks_[id & ~kOrderOnly];
-        const Channel& channel = machine_.channel[before.node][task.node];
-        const bool comes = (id & kOrderOnly) == 0 && before.node != task.node && channel.exists;
-        ready = std::max(ready, before.finish + (comes ? channel.duration(bytes) : 0));
+// From when on it has all that it waits for. Copies that come together on one channel count as if each had it
+// to itself.
+Ps Core::inputs_issued(std::size_t issued) const {
+    const Task& task = tasks_[issue_log_[issued].task];
+    Ps ready = issue_log_[issued].at;
+    for (std::uint32_t p = 0; p < task.pred_count; ++p)
+        ready = std::max(ready, tasks_[preds_[task.preds + p] & ~kOrderOnly].finish);
+    const std::size_t end =
+        issued + 1 < issue_log_.size() ? issue_log_[issued + 1].arrivals : arrivals_.size();
+    for (std::size_t i = issue_log_[issued].arrivals; i < end; ++i) {
+        const auto [writer, behind] = arrivals_[i];
+        ready = std::max(ready, (writer == kNoTask ? 0 : tasks_[writer].finish) + behind);
     }
     return ready;
 }

@@ -129,6 +129,136 @@ TEST_F(LateTasks, WhatWaitsForALateTaskIsExpectedBehindIt) {
     EXPECT_LE(core.planned_finish(far_behind), 56 * kMs);
 }
 
+// What a core expects of tasks that nobody runs: each is said to take a millisecond on the card that is
+// named.
+class Expected : public ::testing::Test {
+  protected:
+    static constexpr std::uint64_t kSmall = 64;
+
+    void begin(const Machine& machine) {
+        host_ = machine.host();
+        CoreOptions options;
+        options.issue_ahead = 4;
+        core_ = std::make_unique<Core>(machine, nobody_, options);
+    }
+    void begin() { begin(Machine::uniform(3, 1'000'000, 50e9, 32e9)); }
+    TaskId add(std::vector<DataAccess> accesses, int card) {
+        TaskSpec spec;
+        spec.cost = kMs;
+        spec.accesses = accesses;
+        spec.node = card;
+        return core_->submit(spec);
+    }
+    // On the host.
+    DataId data(std::uint64_t bytes = kSmall) { return core_->add_data(bytes, host_); }
+    // A task that the rest does not need, so that the others can be under way when there is a re-plan.
+    TaskId other(int card) { return add({{data(), Access::kWrite}}, card); }
+    void replan_after(TaskId task, Ps finish = kMs) {
+        core_->complete(task, finish - kMs, finish);
+        core_->replan();
+        core_->pump();
+    }
+    void expect_start(TaskId task, double ms) const {
+        EXPECT_NEAR(static_cast<double>(core_->planned_start(task)) / 1e9, ms, ms / 100);
+    }
+
+    class : public Executor {
+        void transfer(const TransferCommand&) override {}
+        void run(const RunCommand&) override {}
+    } nobody_;
+    unsigned host_ = 0;
+    std::unique_ptr<Core> core_;
+};
+
+// 64 bytes come from another card, behind its task of the second millisecond; a GiB lies there.
+TEST_F(Expected, ATaskIsNotBehindCopiesThatItNeedsNot) {
+    begin();
+    const DataId x = data(), there = core_->add_data(1 << 30, 1);
+    const TaskId first = other(0);
+    add({{x, Access::kWrite}}, 0);
+    const TaskId reader = add({{x, Access::kRead}, {there, Access::kRead}, {data(), Access::kWrite}}, 1);
+    core_->pump();
+    replan_after(first);
+    expect_start(reader, 2.0);
+}
+
+// 256 MiB from card to card without a link: 8.39 ms to the host, and as long from there.
+TEST_F(Expected, ACopyOverTheHostTakesItsTime) {
+    Machine machine = Machine::uniform(2, 1'000'000, 50e9, 32e9);
+    machine.channel[0][1].exists = machine.channel[1][0].exists = false;
+    begin(machine);
+    const DataId x = data(256 << 20);
+    const TaskId first = other(0);
+    add({{x, Access::kWrite}}, 0);
+    const TaskId reader = add({{x, Access::kRead}, {data(), Access::kWrite}}, 1);
+    core_->pump();
+    replan_after(first);
+    expect_start(reader, 18.78);
+}
+
+// First contents, which no task has written: they are copied from when the reader was issued, and who comes
+// later finds them as late.
+TEST_F(Expected, ACopyOfFirstContentsTakesItsTime) {
+    begin();
+    const TaskId early = other(0);
+    core_->pump();
+    core_->complete(early, 99 * kMs, 100 * kMs);
+    const DataId x = data(256 << 20);
+    const TaskId first = other(0);
+    const TaskId reader = add({{x, Access::kRead}, {data(), Access::kWrite}}, 1);
+    const TaskId second = add({{x, Access::kRead}, {data(), Access::kWrite}}, 1);
+    core_->pump();
+    replan_after(first, 101 * kMs);
+    expect_start(reader, 108.39);
+    expect_start(second, 109.39);
+}
+
+// Of two inputs the one that was the earlier when both were asked for becomes the later.
+TEST_F(Expected, EachInputComesBehindItsOwnWriter) {
+    begin();
+    const DataId near = data(), far = data(200 << 20);  // 4.19 ms
+    const TaskId first = other(2);
+    add({{near, Access::kWrite}}, 1);
+    const TaskId far_writer = add({{far, Access::kWrite}}, 0);
+    const TaskId reader = add({{near, Access::kRead}, {far, Access::kRead}, {data(), Access::kWrite}}, 1);
+    const TaskId again = add({{far, Access::kRead}, {data(), Access::kWrite}}, 1);
+    core_->pump();
+    core_->set_cost(far_writer, 20 * kMs);
+    replan_after(first);
+    expect_start(reader, 24.19);
+    expect_start(again, 25.19);
+}
+
+// A reduction's part on the other card is copied when its last task has ended.
+TEST_F(Expected, AMergeIsBehindTheCopyOfTheOtherPart) {
+    begin();
+    const DataId sum = core_->add_data(200 << 20, 0);
+    const TaskId first = other(2);
+    for (const int card : {0, 1})
+        add({{sum, Access::kReduce}}, card);
+    const TaskId merge = core_->close_reduction(sum);
+    core_->pump();
+    ASSERT_EQ(core_->state(merge), TaskState::kIssued);
+    replan_after(first);
+    expect_start(merge, 5.19);  // whichever of the two it is on
+}
+
+// What is issued to an idle card begins there when it comes, not when the card's last task ended.
+TEST_F(Expected, NothingBeginsBeforeItIsIssued) {
+    begin();
+    const TaskId early = other(0), long_ago = other(1);
+    core_->pump();
+    core_->complete(long_ago, 0, kMs);
+    core_->complete(early, 99 * kMs, 100 * kMs);
+    const TaskId first = other(0), late = other(1);
+    core_->pump();
+    core_->replan();
+    core_->pump();
+    EXPECT_EQ(core_->planned_start(first), 100 * kMs);
+    EXPECT_EQ(core_->planned_start(late), 100 * kMs);
+    EXPECT_EQ(core_->planned_finish(late), 101 * kMs);
+}
+
 // As a task graph without a file of costs begins: all tasks are thought to take the same, far too little, and
 // what a kind of them takes is known when the first one has ended. By then many are issued.
 double learning_over_bound(const graphs::TaskGraph& graph, const Machine& machine) {
