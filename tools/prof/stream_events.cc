@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <string_view>
 #include <tuple>
@@ -13,11 +14,24 @@ namespace orrery::prof {
 
 SignalIndex::SignalIndex(const Activity& activity) {
     for (const SignalRecord& signal : activity.process->signals) {
-        if (signal.stream != 0) by_packet_.try_emplace({signal.stream, signal.index}, &signal);
-        if (signal.semaphore == 0) continue;
-        auto& all = by_semaphore_[signal.semaphore];
-        // What a file says is anybody's: one that goes back ended nobody's wait.
-        if (all.empty() || all.back()->value < signal.value) all.push_back(&signal);
+        if (signal.stream != 0)
+            by_packet_.try_emplace({signal.stream, signal.index}, &signal);
+        else if (signal.semaphore != 0)
+            by_semaphore_[signal.semaphore].push_back(&signal);
+    }
+    // They stand in the file as cards were asked for them. One that says less than another and comes later by
+    // the same card's clock ended nobody's wait: what a file says is anybody's.
+    for (auto& [semaphore, all] : by_semaphore_) {
+        std::ranges::sort(all, std::ranges::greater{},
+                          [](const SignalRecord* one) { return std::tuple(one->value, one->time_ps, one); });
+        std::map<std::uint32_t, std::uint64_t> earliest;  // of a card's so far, which say as much or more
+        std::erase_if(all, [&](const SignalRecord* one) {
+            const auto [known, first] = earliest.try_emplace(one->device, one->time_ps);
+            if (!first && known->second < one->time_ps) return true;
+            known->second = one->time_ps;
+            return false;
+        });
+        std::ranges::reverse(all);
     }
 }
 

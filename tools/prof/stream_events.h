@@ -22,7 +22,7 @@ class SignalIndex {
 
   private:
     std::map<std::pair<std::uint64_t, std::uint64_t>, const SignalRecord*> by_packet_;  // stream, index
-    // Of each semaphore in the order in which they came, with values that only grow.
+    // The host's, of each semaphore in the order in which they came, with values that only grow.
     std::map<std::uint64_t, std::vector<const SignalRecord*>> by_semaphore_;
 };
 

@@ -95,6 +95,47 @@ TEST(StreamEvents, OfAWaitTheSignalIsFound) {
         << "a copy; by the stream; by the host, the first of so much; by nobody here";
 }
 
+// A wait that the host ended, while another card's stream, whose records were read first, has signalled more
+// since; and the host's own signals stand in the file in any order.
+TEST(StreamEvents, OfTheHostAreNotTakenForAStreams) {
+    MadePart part;
+    const auto wait = part.text("wait"), y = part.text("stream 'y' on device 0"),
+               other = part.text("stream 'z' on device 1"), host = part.text("the host");
+    part.orrery_1(0);
+    WorkRecord work = part.work_of(Operation::kWait, wait, y, 4'000'000, 9'000'000, 1);
+    work.from = static_cast<std::uint32_t>(From::kHost);
+    work.semaphore = 4;
+    work.value = 3;
+    part.add(work);
+    struct {
+        std::uint32_t stream, name;
+        std::uint64_t time_ps, value;
+    } const signals[] = {{other, other, 20'000'000, 9},
+                         {0, host, 19'000'000, 7},
+                         {0, host, 8'900'000, 3},
+                         {0, host, 19'500'000, 4}};
+    for (const auto& one : signals) {
+        SignalRecord signal = signal_of(0, one.stream, 5, one.time_ps, one.value);
+        signal.stream_name = one.name;
+        part.add(signal);
+    }
+    const Model model = made_model(part.bytes());
+    const Activity& activity = model.processes.front();
+    const SignalIndex index(activity);
+    ASSERT_EQ(activity.work.size(), 1u);
+    const SignalRecord* const ender = index.ender_of(activity.work.front());
+    ASSERT_NE(ender, nullptr);
+    EXPECT_EQ(activity.text(ender->stream_name), "the host");
+    EXPECT_EQ(ender->value, 3u);
+    EXPECT_EQ(ender->time_ps, 8'900'000u);
+    WorkRecord later = *activity.work.front().record;
+    later.value = 4;
+    Work second = activity.work.front();
+    second.record = &later;
+    ASSERT_NE(index.ender_of(second), nullptr);
+    EXPECT_EQ(index.ender_of(second)->value, 7u) << "it came before that of 4";
+}
+
 TEST(StreamEvents, AddUpByNameAndWho) {
     const Model model = made_model(made());
     const auto sums = signal_sums(model.processes.front(), 0);
