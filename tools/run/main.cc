@@ -9,10 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -62,7 +60,8 @@ int main(int argc, char** argv) {
     app.add_option("--vms", vms, "Number of VMs (default 1)");
     app.add_option("--profile", profile, "One profile of all ranks, in this file (orrery-prof record)");
     app.add_option("--profile-with", profile_with,
-                   "Options of orrery-prof record, as one word: '--counters --samples 20'");
+                   "Options of orrery-prof record, as one word: '--counters --samples 20' (quotes in it as a "
+                   "shell's; not -o)");
     app.allow_extras();
     const std::vector<std::string> given(argv + 1, argv + argc);
     const auto dashes = std::ranges::find(given, "--");
@@ -83,6 +82,8 @@ int main(int argc, char** argv) {
         return wrong(kExitUsage, fmt::format("--vms takes 1 to {}: each VM has a rank or more", ranks));
     if (!profile_with.empty() && profile.empty())
         return wrong(kExitUsage, "--profile-with wants --profile FILE");
+    const auto record_options = orrery::run::profile_options(profile_with);
+    if (!record_options) return wrong(kExitUsage, "--profile-with: " + record_options.error().text);
     const std::string token = orrery::run::make_token(vms);
     if (token.empty()) return wrong(kExitSetup, "no random bytes for the group's token");
 
@@ -107,8 +108,7 @@ int main(int argc, char** argv) {
                    {"--env", "ORR_TOKEN=" + token, "--", "orrery-ranks", fmt::format("{}", ranks)});
     if (profiles) {
         command.insert(command.end(), {"--profiles", profiles->guest_folder(), "orrery-prof", "record"});
-        std::istringstream options(profile_with);
-        command.insert(command.end(), std::istream_iterator<std::string>(options), {});
+        command.insert(command.end(), record_options->begin(), record_options->end());
         command.emplace_back("--");
     }
     command.insert(command.end(), dashes + 1, given.end());

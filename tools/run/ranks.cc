@@ -5,12 +5,48 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace orrery::run {
 
 Share share_of(unsigned ranks, unsigned vms, unsigned vm) {
     const unsigned each = ranks / vms, more = ranks % vms;
     return {vm * each + std::min(vm, more), each + (vm < more ? 1 : 0)};
+}
+
+text::Result<std::vector<std::string>> profile_options(std::string_view text) {
+    std::vector<std::string> words;
+    std::string word;
+    bool begun = false;
+    char quote = 0;
+    const auto end_word = [&] {
+        if (begun) words.push_back(std::exchange(word, {}));
+        begun = false;
+    };
+    for (const char c : text) {
+        if (quote != 0) {
+            if (c == quote)
+                quote = 0;
+            else
+                word += c;
+        } else if (c == '\'' || c == '"') {
+            quote = c;
+            begun = true;
+        } else if (c == ' ' || c == '\t' || c == '\n') {
+            end_word();
+        } else {
+            word += c;
+            begun = true;
+        }
+    }
+    if (quote != 0) return text::fail("a {} that does not end", quote);
+    end_word();
+    for (const std::string& one : words) {
+        if (one == "-o")
+            return text::fail("-o is each rank's own; --profile says where the profile of all goes");
+        if (one == "--") return text::fail("-- ends options: the command stands behind orrery-run's own");
+    }
+    return words;
 }
 
 std::string profile_of(unsigned rank) {

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/text/result.h"
 
 namespace orrery::run {
 
@@ -13,6 +17,10 @@ struct Share {
     unsigned first, count;
 };
 Share share_of(unsigned ranks, unsigned vms, unsigned vm);
+
+// The words of --profile-with, as a shell has them: what stands in quotes is one, whatever is in it. An
+// error: an option that orrery-run gives itself, or a quote that does not end.
+text::Result<std::vector<std::string>> profile_options(std::string_view text);
 
 // The file in which a rank's profile is.
 std::string profile_of(unsigned rank);

@@ -1,5 +1,6 @@
 #include "tools/run/ranks.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace orrery::run {
@@ -25,6 +26,22 @@ TEST(Ranks, EachRunHasATokenOfItsOwn) {
     EXPECT_NE(make_token(1), make_token(1));
     EXPECT_TRUE(make_token(2).starts_with("orrg1-dir-"));
     EXPECT_TRUE(make_token(2).ends_with("-/share"));
+}
+
+TEST(Ranks, OptionsOfTheProfileAreWordsAsAShellHasThem) {
+    using ::testing::ElementsAre;
+    const auto words = [](std::string_view text) {
+        return profile_options(text).value_or(std::vector<std::string>{"refused"});
+    };
+    EXPECT_THAT(words(""), ElementsAre());
+    EXPECT_THAT(words("  --counters  --samples 20 "), ElementsAre("--counters", "--samples", "20"));
+    EXPECT_THAT(words("--trace-core '0:1:2 3' --a\"b c\"d ''"),
+                ElementsAre("--trace-core", "0:1:2 3", "--ab cd", ""));
+    // Each rank's own goes where all are put together from.
+    EXPECT_THAT(profile_options("--counters -o x").error().text,
+                ::testing::HasSubstr("--profile says where"));
+    EXPECT_FALSE(profile_options("--counters -- true"));
+    EXPECT_THAT(profile_options("'--counters").error().text, ::testing::HasSubstr("does not end"));
 }
 
 }  // namespace
