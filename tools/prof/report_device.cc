@@ -405,9 +405,8 @@ void add_sum_cells(std::vector<std::string>& cells, const WorkSums& sums) {
     if (sums.counted == 0) return;
     const std::uint64_t flops = sums[&C::flops_f16] + sums[&C::flops_f32] + sums[&C::flops_f64];
     cells.push_back(text::grouped(flops));
-    cells.push_back(sums.kernel_ps == 0
-                        ? ""
-                        : number(1e3 * static_cast<double>(flops) / static_cast<double>(sums.kernel_ps)));
+    const std::uint64_t ps = sums.counted_ps();
+    cells.push_back(ps == 0 ? "" : number(1e3 * static_cast<double>(flops) / static_cast<double>(ps)));
     cells.push_back(bytes_text(sums[&C::vram_read] + sums[&C::vram_written]));
     cells.push_back(bytes_text(sums[&C::host_read] + sums[&C::host_written]));
     cells.push_back(bytes_text(sums[&C::link_read] + sums[&C::link_written]));
@@ -416,7 +415,7 @@ void add_sum_cells(std::vector<std::string>& cells, const WorkSums& sums) {
 
 std::vector<std::pair<const StreamModel*, WorkSums>> sums_of_streams(const Activity& activity,
                                                                      const DeviceModel& device) {
-    const std::vector<WorkSums> sums = stream_sums(activity);
+    const std::vector<WorkSums> sums = stream_sums(activity, device);
     std::vector<std::pair<const StreamModel*, WorkSums>> all;
     for (const std::uint32_t stream : device.streams) {
         if (sums[stream].work > 0) all.emplace_back(&activity.streams[stream], sums[stream]);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <compare>
 #include <set>
 #include <tuple>
 
@@ -27,6 +29,19 @@ class Owners {
     std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint64_t> numbers_;
     std::map<std::uint16_t, std::uint64_t> counts_;
 };
+
+// "group 2" before "group 10", as people count.
+struct Titled {
+    std::string_view text;
+    std::uint64_t number;
+    auto operator<=>(const Titled&) const = default;
+};
+Titled titled(std::string_view title) {
+    const std::size_t digits = title.find_last_not_of("0123456789") + 1;
+    Titled all{title.substr(0, digits), 0};
+    std::from_chars(title.data() + digits, title.data() + title.size(), all.number);
+    return all;
+}
 
 bool is_barrier_in_stream(const StepRecord& step) {
     return kind_of(step) == StepKind::kBarrier && !on_host(step);
@@ -132,8 +147,7 @@ std::vector<StepSums> step_sums(const Activity& activity) {
     for (auto& [key, own] : sums)
         all.push_back(std::move(own));
     std::ranges::sort(all, {}, [](const StepSums& one) {
-        return std::tuple(std::string_view(one.owner), ~one.total_ps, std::string_view(one.name), one.kind,
-                          one.host);
+        return std::tuple(titled(one.owner), ~one.total_ps, std::string_view(one.name), one.kind, one.host);
     });
     return all;
 }
@@ -188,7 +202,7 @@ std::vector<LastRank> last_ranks(const Activity& activity, const BarrierLasts& l
     std::vector<LastRank> all;
     for (auto& [key, own] : ranks)
         all.push_back(std::move(own));
-    std::ranges::sort(all, {}, [](const LastRank& one) { return std::tie(one.owner, one.rank); });
+    std::ranges::sort(all, {}, [](const LastRank& one) { return std::pair(titled(one.owner), one.rank); });
     return all;
 }
 

@@ -13,6 +13,7 @@ void WorkSums::add(const Work& one) {
     (kernel ? kernel_ps : copy_ps) += one.ps();
     if (one.counters == nullptr) return;
     counted += one_run;
+    if (kernel) counted_times[one.record->device].push_back({one.record->begin_ps, one.record->end_ps});
     for (std::size_t i = 0; i < counters.size(); ++i)
         counters[i] += one.counters->*kCounterFields[i].value;
 }
@@ -26,6 +27,17 @@ void WorkSums::add(const WorkSums& others) {
     copy_ps += others.copy_ps;
     for (std::size_t i = 0; i < counters.size(); ++i)
         counters[i] += others.counters[i];
+    for (const auto& [device, times] : others.counted_times) {
+        Intervals& own = counted_times[device];
+        own.insert(own.end(), times.begin(), times.end());
+    }
+}
+
+std::uint64_t WorkSums::counted_ps() const {
+    std::uint64_t ps = 0;
+    for (const auto& [device, times] : counted_times)
+        ps += length_of(union_of(times));
+    return ps;
 }
 
 std::uint64_t WorkSums::operator[](std::uint64_t WorkCountersRecord::* field) const {
@@ -38,6 +50,13 @@ std::vector<WorkSums> stream_sums(const Activity& activity) {
     std::vector<WorkSums> sums(activity.streams.size());
     for (const Work& one : activity.work)
         sums[one.stream].add(one);
+    return sums;
+}
+
+std::vector<WorkSums> stream_sums(const Activity& activity, const DeviceModel& device) {
+    std::vector<WorkSums> sums(activity.streams.size());
+    for (const std::uint32_t number : device.work)
+        sums[activity.work[number].stream].add(activity.work[number]);
     return sums;
 }
 

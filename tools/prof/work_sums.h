@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "tools/prof/counter_fields.h"
+#include "tools/prof/intervals.h"
 #include "tools/prof/model.h"
 
 namespace orrery::prof {
@@ -17,7 +19,11 @@ struct WorkSums {
     std::uint64_t counted = 0;
     std::uint64_t kernel_ps = 0, copy_ps = 0;  // model time, summed
     std::array<std::uint64_t, kCounterFields.size()> counters{};
+    // When kernels ran that were counted, by device: clocks of cards are their own.
+    std::map<std::uint32_t, Intervals> counted_times{};
 
+    // In which any of those ran: side by side they are counted once. Rates go by that.
+    std::uint64_t counted_ps() const;
     void add(const Work& one);
     void add(const WorkSums& others);
     std::uint64_t operator[](std::uint64_t WorkCountersRecord::* field) const;
@@ -25,5 +31,7 @@ struct WorkSums {
 
 // For each of Activity::streams; those of a device together are what the process had done there.
 std::vector<WorkSums> stream_sums(const Activity& activity);
+// The same of one device's work; those of other devices' streams are empty.
+std::vector<WorkSums> stream_sums(const Activity& activity, const DeviceModel& device);
 
 }  // namespace orrery::prof

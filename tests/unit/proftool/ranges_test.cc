@@ -126,6 +126,25 @@ TEST_F(Ranges, OfStreamsAndProcessesAreSumsToo) {
     EXPECT_EQ(sums[0].kernels + sums[1].kernels, 3u);
 }
 
+// Side by side they have one time, by which the card's rate goes.
+TEST_F(Ranges, RatesGoByTheTimeInWhichAnyKernelRan) {
+    kernel(2'000, 0, 4);
+    stream_ = part_.text("aside");
+    kernel(2'200, 0, 4);
+    const Model model = made_model(part_.bytes());
+    EXPECT_THAT(report_text(model, 10),
+                AllOf(::testing::ContainsRegex("aside +1 +0 +4.000 us +1 000 +0.25 "),
+                      ::testing::ContainsRegex("all of the process +2 +0 +8.000 us +2 000 +0.5 ")));
+    const Activity& activity = model.processes.at(0);
+    const std::vector<WorkSums> sums = stream_sums(activity, activity.devices.at(0));
+    ASSERT_EQ(sums.size(), 2u);
+    EXPECT_EQ(sums[0].kernels + sums[1].kernels, 2u);
+    WorkSums both = sums[0];
+    both.add(sums[1]);
+    EXPECT_EQ(both.kernel_ps, 8 * kUs);
+    EXPECT_EQ(both.counted_ps(), 4 * kUs);
+}
+
 TEST_F(Ranges, OneIsMeasuredAsIfNothingElseHadBeenThere) {
     part_.range(Type::kRangeBegin, outer_, 2'000);
     kernel(2'500, 100, 150);

@@ -72,6 +72,23 @@ TEST(Steps, ThatOverlapHaveRowsOfTheirOwn) {
     EXPECT_EQ(step_rows(made_model(part.bytes()).processes.at(0)).size(), 4u);
 }
 
+TEST(Steps, AreAddedUpByOwnersAsPeopleCount) {
+    MadePart part;
+    part.orrery_1(0);
+    const auto saxpy = part.text("saxpy");
+    for (std::uint64_t owner = 1; owner <= 12; ++owner) {
+        StepRecord step =
+            step_of(StepOf::kGraph, StepKind::kKernel, saxpy, 0, owner * kUs, (owner + 1) * kUs);
+        step.owner = owner;
+        part.add(step);
+    }
+    const Model model = made_model(part.bytes());
+    const auto sums = step_sums(model.processes.at(0));
+    ASSERT_EQ(sums.size(), 12u);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+        EXPECT_EQ(sums[i].owner, "graph " + std::to_string(i + 1));
+}
+
 // Times of anybody's file.
 TEST(Steps, OutsideOfTheirDevicesWorkHaveNoRow) {
     MadePart part = of_a_graph();

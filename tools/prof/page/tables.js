@@ -9,6 +9,8 @@ const tableKinds = [
   { id: "ranges", title: "Ranges", kinds: [Kind.range, Kind.openRange] },
 ];
 const mostRows = 250;
+// Of a row's title, "group 2, rank 3" or "graph 1, lane 0": whose steps they are.
+const ownerOf = (title) => title.split(",")[0];
 const preempted = 1; // outcome of a part that others follow
 
 class Tables {
@@ -57,11 +59,13 @@ class Tables {
       const w = i - profile.firstWork;
       const direction = kind.id === "copies" && profile.kind[i] === Kind.copy ? profile.direction[w] : 0;
       const from = kind.id === "waits" ? profile.from[w] : 0;
-      const key = `${track.process} ${track.device} ${track.domain} ${profile.name[i]} ${direction} ${from}`;
+      // Of steps whose: graphs and groups have steps of the same names.
+      const owner = kind.id === "steps" ? ownerOf(profile.texts[track.title]) : "";
+      const key = `${track.process} ${track.device} ${track.domain} ${profile.name[i]} ${direction} ${from} ${owner}`;
       let sum = found.get(key);
       if (!sum) {
         const own = profile.texts[profile.name[i]];
-        const more = directions[direction] || waitedFor[from];
+        const more = owner || directions[direction] || waitedFor[from];
         sum = { name: (track.domain === undefined ? "" : `${profile.texts[track.domain]}: `) + (more ? `${own}, ${more}` : own),
           process: profile.processes[track.process].machine > 0 ? processTitle(profile.processes[track.process]) : profile.processes[track.process].pid, card: track.device,
           count: 0, total: 0, least: Infinity, most: 0, errors: 0, bytes: 0, longest: i };
