@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/prof/use_over_time.h"
+
 namespace orrery::prof {
 namespace {
 
@@ -63,10 +65,17 @@ class DeviceSummer {
         sums_.engines = union_of(std::move(all));
         sums_.overlap_ps = length_of(both(sums_.vector, sums_.copy));
         find_gaps();
+        vram_.settle();
+        Intervals counted;
         for (auto& [name, kernel] : kernels_) {
             kernel.name = name;
+            Intervals& own = counted_[&kernel];
+            settle_roofline(kernel, own);
+            sums_.roofline.add(kernel.roofline);
+            counted.insert(counted.end(), own.begin(), own.end());
             sums_.kernels.push_back(std::move(kernel));
         }
+        sums_.roofline.ps = length_of(union_of(std::move(counted)));
         for (auto& [key, copy] : copies_)
             sums_.copies.push_back(std::move(copy));
         for (auto& [key, wait] : waits_)
@@ -94,11 +103,15 @@ class DeviceSummer {
             case Operation::kCopy:
                 sums_.copy.push_back(time);
                 sums_.copy_by[direction_of(work)].push_back(time);
+                // Inside of it each byte is read and written.
+                use_vram(time, (direction_of(work) == Direction::kInside ? 2 : 1) *
+                                   static_cast<double>(work.bytes));
                 add_copy(one);
                 break;
             case Operation::kFill:
                 sums_.copy.push_back(time);
                 sums_.copy_by[Direction::kInside].push_back(time);
+                use_vram(time, static_cast<double>(work.bytes));
                 sums_.fills.add(one.ps(), one.outcome() == Outcome::kFailed);
                 break;
             case Operation::kWait: {
@@ -127,6 +140,7 @@ class DeviceSummer {
         if (one.counters != nullptr) {
             kernel.counters.add(one);
             add_roofline(kernel.roofline, one);
+            counted_[&kernel].push_back({work.begin_ps, work.end_ps});
         }
         const KernelRuns::Run run = runs_.add(one);
         if (run.ps != one.ps()) sums_.preempted_ps += work.begin_ps - std::min(run.last_end, work.begin_ps);
@@ -137,11 +151,22 @@ class DeviceSummer {
         }
         kernel.totals.add(run.ps, one.outcome() == Outcome::kFailed);
     }
-    void add_roofline(Roofline& roofline, const Work& one) const {
+    void use_vram(const Interval& time, double bytes) {
+        if (device_.bounds.vram_gb_per_s) vram_.add(time, 1e3 * bytes / *device_.bounds.vram_gb_per_s);
+    }
+    // Joins `counted`, the times of its runs.
+    void settle_roofline(KernelSums& kernel, Intervals& counted) const {
+        counted = union_of(std::move(counted));
+        kernel.roofline.ps = length_of(counted);
+        double used_ps = 0;
+        for (const Interval& time : counted)
+            used_ps += vram_.within(time);
+        if (kernel.roofline.ps != 0) kernel.vram_use = used_ps / static_cast<double>(kernel.roofline.ps);
+    }
+    void add_roofline(Roofline& roofline, const Work& one) {
         const WorkCountersRecord& counters = *one.counters;
         const Bounds& bounds = device_.bounds;
         ++roofline.runs;
-        roofline.ps += one.ps();
         const auto flops = [&](std::uint64_t count, std::optional<double> gflops) {
             roofline.flops += static_cast<double>(count);
             if (gflops) roofline.compute_ps += 1e3 * static_cast<double>(count) / *gflops;
@@ -153,6 +178,7 @@ class DeviceSummer {
             static_cast<double>(counters.vram_read) + static_cast<double>(counters.vram_written);
         roofline.bytes += bytes;
         if (bounds.vram_gb_per_s) roofline.memory_ps += 1e3 * bytes / *bounds.vram_gb_per_s;
+        use_vram({one.record->begin_ps, one.record->end_ps}, bytes);
     }
     void add_copy(const Work& one) {
         const WorkRecord& work = *one.record;
@@ -263,6 +289,8 @@ class DeviceSummer {
     const std::map<std::uint32_t, std::vector<std::uint64_t>>& known_done_;
     DeviceSums sums_;
     std::map<std::string, KernelSums> kernels_;
+    std::map<const KernelSums*, Intervals> counted_;  // when those of its runs were that were counted
+    UseOverTime vram_;                                // as what it takes at least
     std::map<std::pair<Direction, std::int32_t>, CopySums> copies_;
     std::map<std::pair<std::uint32_t, std::string>, WaitSums> waits_;
     KernelRuns runs_;
@@ -318,6 +346,7 @@ void CounterSums::add(const Work& work) {
     launch_ps += counters.launch_ps;
     queued_ps += counters.queued_ps;
     instructions += counters.instructions;
+    simd_int += counters.simd_int;
     simd += counters.simd_int + counters.simd_fp + counters.simd_moves + counters.simd_loads +
             counters.simd_stores;
     lanes += counters.lanes;
@@ -338,6 +367,7 @@ void CounterSums::add(const CounterSums& others) {
     queued_ps += others.queued_ps;
     instructions += others.instructions;
     simd += others.simd;
+    simd_int += others.simd_int;
     lanes += others.lanes;
     lanes_active += others.lanes_active;
     vram_bytes += others.vram_bytes;
@@ -347,7 +377,6 @@ void CounterSums::add(const CounterSums& others) {
 
 void Roofline::add(const Roofline& others) {
     runs += others.runs;
-    ps += others.ps;
     flops += others.flops;
     bytes += others.bytes;
     compute_ps += others.compute_ps;

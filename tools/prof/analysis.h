@@ -54,8 +54,8 @@ struct Totals {
 // Where a kernel is below the roofline of its card: of all its runs that were counted.
 struct Roofline {
     std::uint64_t runs = 0;
-    std::uint64_t ps = 0;                                                                  // that they took
-    double flops = 0, bytes = 0;                                                           // of VRAM
+    std::uint64_t ps = 0;         // in which any of them ran: side by side they are counted once
+    double flops = 0, bytes = 0;  // of VRAM
     double intensity() const { return bytes > 0 ? flops / bytes : 0; }                     // FLOP/byte
     double gflops() const { return ps == 0 ? 0 : 1e3 * flops / static_cast<double>(ps); }  // achieved
     double gb_per_s() const { return ps == 0 ? 0 : 1e3 * bytes / static_cast<double>(ps); }
@@ -66,7 +66,7 @@ struct Roofline {
     // Of what is attainable, 1 at most but for rounding; 0: the bounds are not known.
     double share() const { return ps == 0 ? 0 : least_ps() / static_cast<double>(ps); }
     double attainable_gflops() const { return least_ps() > 0 ? 1e3 * flops / least_ps() : 0; }
-    void add(const Roofline& others);
+    void add(const Roofline& others);  // but for the time: who has both sees what was side by side
 };
 
 // Kernels as they were launched: the parts of one that was preempted are one run.
@@ -97,12 +97,22 @@ struct CounterSums {
     std::uint64_t runs = 0;
     std::uint64_t used_ps = 0;  // as work has it: with what hands groups over to cores
     std::uint64_t busy_ps = 0, latency_ps = 0, bandwidth_ps = 0, link_ps = 0, launch_ps = 0, queued_ps = 0;
-    std::uint64_t instructions = 0, simd = 0, lanes = 0, lanes_active = 0;
+    std::uint64_t instructions = 0, simd = 0, simd_int = 0, lanes = 0, lanes_active = 0;
     std::uint64_t vram_bytes = 0, host_bytes = 0, link_bytes = 0;
     void add(const Work& work);  // that was counted
     void add(const CounterSums& others);
     double share(std::uint64_t ps) const {
         return busy_ps == 0 ? 0 : static_cast<double>(ps) / static_cast<double>(busy_ps);
+    }
+    // In which cores waited for nothing.
+    std::uint64_t computing_ps() const {
+        return busy_ps - std::min(busy_ps, latency_ps + bandwidth_ps + link_ps + launch_ps);
+    }
+    double of_instructions(std::uint64_t count) const {
+        return instructions == 0 ? 0 : static_cast<double>(count) / static_cast<double>(instructions);
+    }
+    double lanes_used() const {
+        return lanes == 0 ? 0 : static_cast<double>(lanes_active) / static_cast<double>(lanes);
     }
 };
 
@@ -114,6 +124,8 @@ struct KernelSums {
     std::uint64_t least_groups = ~std::uint64_t{0};
     CounterSums counters;
     Roofline roofline;
+    // Of VRAM's bandwidth, what was used while it ran, by whatever ran then.
+    double vram_use = 0;
     // Share of the card's cores that were at work while it ran; 0: not known.
     double core_use(std::uint32_t cores) const;
 };
@@ -174,6 +186,7 @@ struct DeviceSums {
     std::uint64_t quota_permille = 0,
                   quota_period_us = 0;  // of the cores, for this process; 0: none is known
     std::vector<KernelSums> kernels;    // what took most first, as those below
+    Roofline roofline;                  // of all kernels
     std::vector<CopySums> copies;
     Totals fills;
     std::vector<WaitSums> waits;

@@ -51,11 +51,9 @@ void look(const Model& model, const Activity& activity, const Sums& sums, const 
     Shares shares = shares_of(device);
     shares.others_cores = std::min(shares.unused_cores, others_on(model, activity, device));
     shares.unused_cores -= shares.others_cores;
-    Facts facts{activity, sums, device, shares, lasts, {}, {}};
-    for (const KernelSums& kernel : device.kernels) {
+    Facts facts{activity, sums, device, shares, lasts, {}};
+    for (const KernelSums& kernel : device.kernels)
         facts.counters.add(kernel.counters);
-        facts.roofline.add(kernel.roofline);
-    }
     for (const Rule& rule : rules()) {
         auto said = rule.look(facts);
         if (!said || said->share < kLeastShare) continue;

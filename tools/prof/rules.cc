@@ -12,11 +12,6 @@
 namespace orrery::prof {
 namespace {
 
-constexpr std::uint64_t kSmallCopyBytes = 64 << 10;  // a mean below this: what is not bytes counts
-constexpr double kNearBound = 0.8;
-// A kernel that reaches so much of VRAM's bandwidth is limited by that, whatever its cores do meanwhile.
-constexpr double kAtVram = 0.9;
-
 std::string percent(double share) {
     return fmt::format("{:.0f} %", share * 100);
 }
@@ -50,29 +45,6 @@ std::string stalls(const Facts& facts, std::uint64_t CounterSums::* which) {
     });
 }
 
-// Copies of some directions together.
-struct Copies {
-    std::uint64_t count = 0, bytes = 0, ps = 0;
-    double best_ps = 0;
-    std::optional<double> bound;
-    double gb_per_s() const {
-        return ps == 0 ? 0 : 1e3 * static_cast<double>(bytes) / static_cast<double>(ps);
-    }
-    double of_bound() const { return ps == 0 ? 0 : best_ps / static_cast<double>(ps); }
-    std::uint64_t mean_bytes() const { return count == 0 ? 0 : bytes / count; }
-};
-Copies copies_of(const DeviceSums& sums, std::initializer_list<Direction> directions) {
-    Copies all;
-    for (const CopySums& copy : sums.copies) {
-        if (std::ranges::find(directions, copy.direction) == directions.end()) continue;
-        all.count += copy.totals.count;
-        all.bytes += copy.bytes;
-        all.ps += copy.totals.total_ps;
-        all.best_ps += copy.best_ps;
-        if (copy.bound) all.bound = std::max(copy.bound.value(), all.bound.value_or(0));
-    }
-    return all;
-}
 std::string say(const Copies& copies) {
     if (copies.bytes == 0)
         return fmt::format("{} copies, whose bytes are not known", text::grouped(copies.count));
@@ -84,29 +56,50 @@ std::string of_rate(const Copies& copies) {
                         : std::string("rate not known");
 }
 
+// Vectors that are full, one after the other: what operations on whole numbers can do at most is in no table,
+// and this is it.
+bool are_full(const CounterSums& counters) {
+    return counters.of_instructions(counters.simd) >= 0.5 && counters.lanes_used() >= 0.9;
+}
+// What the card takes at least for what its cores computed, by floating point and by whole numbers; and for
+// how long they did, as if all did at once. Of kernels that VRAM does not hold up.
+struct Computed {
+    double floating_ps = 0, whole_ps = 0, ps = 0;
+    double of_peak() const { return ps == 0 ? 0 : std::min(1.0, (floating_ps + whole_ps) / ps); }
+};
+Computed computed(const DeviceSums& device) {
+    Computed all;
+    for (const KernelSums& kernel : device.kernels) {
+        const CounterSums& own = kernel.counters;
+        if (is_at_vram(kernel)) continue;
+        const double ps = static_cast<double>(own.computing_ps()) / std::max(1u, device.device->cores());
+        all.ps += ps;
+        all.floating_ps += kernel.roofline.compute_ps;
+        if (are_full(own))
+            all.whole_ps += ps * static_cast<double>(own.simd_int) / static_cast<double>(own.simd);
+    }
+    return all;
+}
+
 std::optional<Said> compute(const Facts& facts) {
     if (facts.counters.runs == 0) return {};
     Said said{.share = facts.shares.compute};
-    const Roofline& roof = facts.roofline;
-    const double simd =
-        facts.counters.instructions == 0
-            ? 0
-            : static_cast<double>(facts.counters.simd) / static_cast<double>(facts.counters.instructions);
-    const double lanes = facts.counters.lanes == 0 ? 0
-                                                   : static_cast<double>(facts.counters.lanes_active) /
-                                                         static_cast<double>(facts.counters.lanes);
+    const double simd = facts.counters.of_instructions(facts.counters.simd),
+                 lanes = facts.counters.lanes_used();
     said.evidence = fmt::format(
         "vector cores executed instructions in {} of the time; {} of those are of vectors, which use {} of "
         "their lanes; {:.4g} GFLOP/s while kernels ran",
-        percent(said.share), percent(simd), percent(lanes), roof.gflops());
-    const double share = roof.ps == 0 ? 0 : roof.compute_ps / static_cast<double>(roof.ps);
+        percent(said.share), percent(simd), percent(lanes), facts.device.roofline.gflops());
+    // Of the time in which cores compute: those that wait or have nothing to do are other rules' matter, and
+    // kernels side by side have a part of the cores each.
+    const Computed all = computed(facts.device);
     said.bound = known(facts.device.device->bounds.gflops_f32, "GFLOP/s of 32 bits");
-    said.gap = fmt::format("{} of the peak of the types used", percent(share));
-    said.at_bound = share >= kNearBound;
-    if (facts.roofline.flops == 0 && simd >= 0.5 && lanes >= 0.9) {
-        // What instructions on whole numbers can do at most is in no table.
-        said.gap = "no floating point: whole vectors, one after the other";
-        said.at_bound = true;
+    said.gap = fmt::format("{} of the peak of the types used, while cores computed", percent(all.of_peak()));
+    said.at_bound = all.of_peak() >= kNearBound;
+    if (said.at_bound && all.whole_ps > all.floating_ps) {
+        said.gap = facts.device.roofline.flops == 0
+                       ? "no floating point: whole vectors, one after the other"
+                       : "mostly whole numbers: whole vectors, one after the other";
         said.advice = "fewer operations, or of fewer bits: cores do nothing else";
     } else if (said.at_bound) {
         said.advice = "fewer operations, or of fewer bits: nothing else makes it faster on this card";
@@ -124,7 +117,7 @@ std::optional<Said> vram(const Facts& facts) {
     Said said{.share = facts.shares.bandwidth + facts.shares.inner_copies};
     const auto& bound = facts.device.device->bounds.vram_gb_per_s;
     if (kernels) {
-        const Roofline& roof = facts.roofline;
+        const Roofline& roof = facts.device.roofline;
         if (facts.counters.host_bytes > facts.counters.vram_bytes) {
             said.title = "host memory that kernels use";
             said.evidence =
@@ -215,6 +208,19 @@ std::optional<Said> host(const Facts& facts) {
     return said;
 }
 
+// What would be saved if copies each way and kernels ran side by side: what takes longest of these is left.
+double side_by_side(const DeviceSums& device) {
+    Intervals all = device.vector;
+    std::uint64_t longest = device.vector_ps();
+    for (const Direction direction : {Direction::kFromHost, Direction::kToHost, Direction::kUnknown}) {
+        const auto found = device.copy_by.find(direction);
+        if (found == device.copy_by.end()) continue;
+        longest = std::max(longest, length_of(found->second));
+        all.insert(all.end(), found->second.begin(), found->second.end());
+    }
+    return device.share(length_of(union_of(std::move(all))) - longest);
+}
+
 std::optional<Said> copies(const Facts& facts) {
     Said said{.share = facts.shares.host_copies};
     const Copies host =
@@ -222,19 +228,22 @@ std::optional<Said> copies(const Facts& facts) {
     if (host.count == 0) return {};
     const double beside = 1 - said.share * static_cast<double>(facts.device.span_ps) /
                                   static_cast<double>(std::max<std::uint64_t>(facts.device.copy_ps(), 1));
-    said.evidence =
-        say(host) + fmt::format("; in {} of the time they ran and no kernel did", percent(said.share));
     said.bound = known(host.bound, "GB/s of PCIe, one direction");
     said.gap = of_rate(host);
-    if (facts.device.share(facts.device.vector_ps()) < 0.05) {
+    if (facts.shares.pcie_is_full || facts.device.share(facts.device.vector_ps()) < 0.05) {
+        said.evidence = say(host) + fmt::format("; they ran for {} of the time", percent(said.share));
         said.title = "PCIe bandwidth";
         said.at_bound = host.of_bound() >= kNearBound;
         said.advice =
             "it does little but copy: keep data on the card, move less of it, and use both directions at "
             "once (two streams)";
     } else {
-        said.gap += fmt::format("; {} less if all of it ran beside kernels, of which {} does",
-                                time_of(facts, said.share), percent(std::max(0.0, beside)));
+        said.evidence =
+            say(host) + fmt::format("; in {} of the time they ran and no kernel did", percent(said.share));
+        said.gap += fmt::format(
+            "; {} less if copies each way and kernels ran side by side; now {} of what copies take is beside "
+            "kernels",
+            time_of(facts, std::min(said.share, side_by_side(facts.device))), percent(std::max(0.0, beside)));
     }
     return said;
 }
@@ -245,6 +254,9 @@ std::optional<Said> link(const Facts& facts) {
         copies_of(facts.device, {Direction::kFromPeer, Direction::kToPeer, Direction::kOther});
     if (peers.count > 0) {
         said.evidence = say(peers) + " from or to other cards";
+        if (facts.shares.links_are_full)
+            said.evidence += fmt::format(", for {} of the time: kernels beside them take less",
+                                         percent(facts.shares.peer_copies));
         said.gap = of_rate(peers);
         said.at_bound = facts.shares.link == 0 && peers.of_bound() >= kNearBound;
     }
@@ -474,80 +486,6 @@ constexpr Rule kRules[] = {
 };
 
 }  // namespace
-
-Shares shares_of(const DeviceSums& sums) {
-    Shares shares;
-    const auto cores = static_cast<double>(sums.device->cores());
-    const double vector = sums.share(sums.vector_ps());
-    std::uint64_t runs = 0;
-    CounterSums counters;
-    for (const KernelSums& kernel : sums.kernels) {
-        runs += kernel.totals.count;
-        counters.add(kernel.counters);
-    }
-    // While a kernel ran: its cores, the time to its first group, and cores without work.
-    const double used = cores == 0 ? vector
-                                   : std::min(vector, sums.share(static_cast<std::uint64_t>(
-                                                          static_cast<double>(sums.kernel_used_ps) / cores)));
-    const double launch = static_cast<double>(sums.device->bounds.launch_ps.value_or(0));
-    shares.kernel_launch =
-        std::min(vector - used, sums.share(static_cast<std::uint64_t>(launch * static_cast<double>(runs))));
-    shares.unused_cores = vector - used - shares.kernel_launch;
-    shares.kernels = used;
-    const double counted = sums.kernel_used_ps == 0 ? 0
-                                                    : used * static_cast<double>(counters.used_ps) /
-                                                          static_cast<double>(sums.kernel_used_ps);
-    const auto part = [&](std::uint64_t ps) {
-        return counters.used_ps == 0
-                   ? 0
-                   : counted * static_cast<double>(ps) / static_cast<double>(counters.used_ps);
-    };
-    shares.uncounted = used - counted;
-    shares.latency = part(counters.latency_ps);
-    shares.bandwidth = part(counters.bandwidth_ps);
-    shares.link = part(counters.link_ps);
-    // And what hands groups over to cores.
-    shares.item_launch =
-        part(counters.launch_ps + counters.used_ps - std::min(counters.used_ps, counters.busy_ps));
-    shares.compute =
-        std::max(0.0, counted - shares.latency - shares.bandwidth - shares.link - shares.item_launch);
-    // Of kernels that move as much as VRAM can, cores compute in the time that the bytes take anyway.
-    for (const KernelSums& kernel : sums.kernels) {
-        const auto ps = static_cast<double>(kernel.roofline.ps);
-        if (kernel.roofline.memory_ps < kAtVram * ps || ps == 0) continue;
-        const CounterSums& own = kernel.counters;
-        const std::uint64_t waits = own.latency_ps + own.bandwidth_ps + own.link_ps + own.launch_ps;
-        const double moves = std::min(shares.compute, part(own.busy_ps - std::min(own.busy_ps, waits)));
-        shares.compute -= moves;
-        shares.bandwidth += moves;
-    }
-    // Copies beside which no kernel ran; of several at a time the first of these counts.
-    Intervals taken = sums.vector;
-    const auto take = [&](std::initializer_list<Direction> directions) {
-        Intervals own;
-        for (const Direction direction : directions) {
-            if (const auto found = sums.copy_by.find(direction); found != sums.copy_by.end())
-                own.insert(own.end(), found->second.begin(), found->second.end());
-        }
-        const Intervals alone = without(union_of(std::move(own)), taken);
-        taken.insert(taken.end(), alone.begin(), alone.end());
-        taken = union_of(std::move(taken));
-        double share = sums.share(length_of(alone));
-        const Copies copies = copies_of(sums, directions);
-        if (copies.count > 0 && copies.mean_bytes() < kSmallCopyBytes && copies.bound) {
-            const double small = share * std::clamp(1 - copies.of_bound(), 0.0, 1.0);
-            shares.small_copies += small;
-            share -= small;
-        }
-        return share;
-    };
-    shares.peer_copies = take({Direction::kFromPeer, Direction::kToPeer, Direction::kOther});
-    shares.host_copies = take({Direction::kFromHost, Direction::kToHost, Direction::kUnknown});
-    shares.inner_copies = take({Direction::kInside});
-    for (std::size_t i = 0; i < kIdleKinds; ++i)
-        shares.idle[i] = sums.share(sums.idle_ps[i]);
-    return shares;
-}
 
 std::span<const Rule> rules() {
     return kRules;

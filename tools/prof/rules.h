@@ -7,28 +7,10 @@
 #include <string_view>
 
 #include "tools/prof/analysis.h"
+#include "tools/prof/shares.h"
 #include "tools/prof/steps.h"
 
 namespace orrery::prof {
-
-// Where the time of a card went, each moment in one place, as shares of its span.
-struct Shares {
-    double kernels =
-        0;  // in which vector cores worked, counted as if all did at once; the sum of the next six
-    double compute = 0, bandwidth = 0, latency = 0, link = 0, item_launch = 0;
-    double uncounted = 0;      // of kernels without counters
-    double unused_cores = 0;   // a kernel ran, and cores had nothing to do
-    double others_cores = 0;   // or had kernels of other processes of the profile
-    double kernel_launch = 0;  // to the first work-group of kernels
-    double host_copies = 0;    // copies from and to the host, and no kernel
-    double peer_copies = 0;    // the same of other cards
-    double inner_copies = 0;   // of the card's own memory, and fills
-    double small_copies = 0;   // what copies of few bytes took beyond their bytes, and no kernel ran
-    std::array<double, kIdleKinds> idle{};
-
-    double idle_of(Idle why) const { return idle[static_cast<std::size_t>(why)]; }
-};
-Shares shares_of(const DeviceSums& sums);
 
 struct Facts {
     const Activity& activity;
@@ -37,7 +19,6 @@ struct Facts {
     const Shares& shares;
     const BarrierLasts& lasts;
     CounterSums counters;  // of all kernels of the device
-    Roofline roofline;
 };
 
 // What a rule says of a device; nothing: it does not apply.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -40,16 +41,26 @@ class Explain : public ::testing::Test {
     // Of a kernel that ran on all cores: shares of their time.
     void counted(std::uint64_t begin_us, std::uint64_t end_us,
                  const std::function<void(WorkCountersRecord&)>& fill) {
-        const WorkRecord work = kernel(begin_us, end_us);
+        counted(kernel(begin_us, end_us), fill);
+    }
+    void counted(const WorkRecord& work, const std::function<void(WorkCountersRecord&)>& fill) {
         WorkCountersRecord counters{};
         counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
-        counters.stream = stream_;
+        counters.stream = work.stream;
+        counters.index = work.index;
         counters.begin_ps = work.begin_ps;
         counters.busy_ps = work.used_ps;
         counters.instructions = 1'000;
         fill(counters);
         part_.add(counters);
         part_.add(work);
+    }
+    // Of another stream, with half of the cores.
+    WorkRecord half(std::uint32_t stream, std::uint32_t name, std::uint64_t begin_us, std::uint64_t end_us) {
+        WorkRecord work = kernel(begin_us, end_us, 0, 0.5);
+        work.stream = work.stream_name = stream;
+        work.head.text = name;
+        return work;
     }
     void wait(std::uint64_t begin_us, std::uint64_t end_us, From from, std::uint32_t name = 0,
               std::uint64_t stream = 0) {
@@ -108,6 +119,76 @@ TEST_F(Explain, SaysThatNothingLimitsWhatComputesAtThePeak) {
     EXPECT_THAT(explain_text(*model_), HasSubstr("nothing limits it beyond compute"));
 }
 
+// Each has half of the cores, and half of the peak.
+TEST_F(Explain, CountsKernelsSideBySideOnce) {
+    for (const std::uint32_t stream : {stream_, other_})
+        counted(half(stream, saxpy_, 0, 100), [](WorkCountersRecord& counters) {
+            counters.flops_f32 = 48'640'000;
+            counters.simd_fp = 900;
+            counters.lanes = counters.lanes_active = 10;
+        });
+    EXPECT_EQ(first().rule, "compute");
+    EXPECT_TRUE(first().at_bound);
+    EXPECT_THAT(first().evidence, HasSubstr("972.8 GFLOP/s while kernels ran"));
+    EXPECT_THAT(first().gap, HasSubstr("95 % of the peak"));
+}
+
+TEST_F(Explain, OfThePeakIsWhatCoresThatComputeReach) {
+    // Half of the cores, all of whose time is at the peak: what is missing is the others'.
+    counted(half(stream_, saxpy_, 0, 100), [](WorkCountersRecord& counters) {
+        counters.flops_f32 = 48'640'000;
+        counters.simd_fp = 900;
+        counters.lanes = counters.lanes_active = 10;
+    });
+    (void)explained();
+    for (const Finding& finding : all_.findings)
+        EXPECT_EQ(finding.at_bound, finding.rule == "compute") << finding.rule;
+    EXPECT_TRUE(names().contains("imbalance"));
+}
+
+TEST_F(Explain, KernelsSideBySideShareVram) {
+    const auto triad = part_.text("triad");
+    for (const auto& [stream, name] : {std::pair(stream_, saxpy_), std::pair(other_, triad)})
+        counted(half(stream, name, 0, 100), [](WorkCountersRecord& counters) {
+            counters.bandwidth_ps = counters.busy_ps / 3;
+            counters.vram_read = 38'000'000;  // 380 of 800 GB/s
+        });
+    EXPECT_EQ(first().rule, "vram_bandwidth");
+    EXPECT_NEAR(first().share, 1, 0.01) << "what cores compute takes none of the time";
+    EXPECT_THAT(first().gap, HasSubstr("95 % of it"));
+    EXPECT_TRUE(first().at_bound);
+}
+
+TEST_F(Explain, ALittleFloatingPointDoesNotHideWholeNumbers) {
+    const auto floats = part_.text("floats");
+    WorkRecord small = kernel(0, 5);
+    small.head.text = floats;
+    const auto full = [](WorkCountersRecord& counters) { counters.lanes = counters.lanes_active = 10; };
+    counted(small, [&](WorkCountersRecord& counters) {
+        full(counters);
+        counters.simd_fp = 900;
+        counters.flops_f32 = 4'800'000;
+    });
+    counted(kernel(5, 100, 1), [&](WorkCountersRecord& counters) {
+        full(counters);
+        counters.simd_int = 900;
+    });
+    EXPECT_EQ(first().rule, "compute");
+    EXPECT_TRUE(first().at_bound);
+    EXPECT_THAT(first().gap, HasSubstr("mostly whole numbers"));
+}
+
+TEST_F(Explain, WholeNumbersInVectorsThatAreNotFullAreNotAtTheirBound) {
+    counted(0, 100, [](WorkCountersRecord& counters) {
+        counters.lanes = 10;
+        counters.lanes_active = 5;
+        counters.simd_int = 900;
+    });
+    EXPECT_EQ(first().rule, "compute");
+    EXPECT_FALSE(first().at_bound);
+    EXPECT_THAT(first().advice, HasSubstr("most of each vector is unused"));
+}
+
 TEST_F(Explain, FindsVramBandwidth) {
     counted(0, 100, [](WorkCountersRecord& counters) {
         counters.bandwidth_ps = counters.busy_ps * 9 / 10;
@@ -156,6 +237,42 @@ TEST_F(Explain, FindsCopiesOverALink) {
     EXPECT_THAT(first().evidence,
                 AllOf(HasSubstr("1 copies of 1.9 MiB"), HasSubstr("port 2 has lost lanes")));
     EXPECT_THAT(first().bound, HasSubstr("25 GB/s"));
+}
+
+// The link is never idle: kernels that run beside copies change nothing.
+TEST_F(Explain, KernelsBesideALinkThatIsFullDoNotHideIt) {
+    const auto halo = [&](std::uint64_t kernel_us) {
+        for (std::uint64_t i = 0; i < 5; ++i) {
+            part_.copy(copy_, other_, i * 100 * kUs, (i * 100 + 98) * kUs, 4'800'000, 0, 1);
+            part_.add(kernel(i * 100, i * 100 + kernel_us, i));
+        }
+        return first();
+    };
+    const Finding found = halo(40);
+    EXPECT_EQ(found.rule, "link");
+    EXPECT_NEAR(found.share, 0.98, 0.01);
+    EXPECT_TRUE(found.at_bound);
+    EXPECT_THAT(found.evidence, HasSubstr("kernels beside them take less"));
+    EXPECT_THAT(explain_text(*model_), HasSubstr("nothing limits it beyond links"));
+}
+
+TEST_F(Explain, KernelsThatTakeLongerHideALink) {
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        part_.copy(copy_, other_, i * 100 * kUs, (i * 100 + 85) * kUs, 4'200'000, 0, 1);
+        part_.add(kernel(i * 100, i * 100 + 99, i));
+    }
+    (void)explained();
+    EXPECT_FALSE(names().contains("link"));
+}
+
+TEST_F(Explain, APcieThatIsFullIsTheLimitWhateverRunsBeside) {
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        part_.copy(copy_, other_, i * 100 * kUs, (i * 100 + 98) * kUs, 3'100'000, -1, 0);
+        part_.add(kernel(i * 100, i * 100 + 40, i));
+    }
+    EXPECT_EQ(first().title, "PCIe bandwidth");
+    EXPECT_TRUE(first().at_bound);
+    EXPECT_NEAR(first().share, 0.98, 0.01);
 }
 
 TEST_F(Explain, FindsLaunches) {
@@ -235,7 +352,19 @@ TEST_F(Explain, FindsCopiesThatAreNotOverlapped) {
     }
     EXPECT_EQ(first().rule, "copy_not_overlapped");
     EXPECT_NEAR(first().share, 0.6, 0.001);
-    EXPECT_THAT(first().gap, HasSubstr("60.000 us less if all of it ran beside kernels, of which 0 % does"));
+    // What takes longest is left.
+    EXPECT_THAT(first().gap,
+                HasSubstr("40.000 us less if copies each way and kernels ran side by side; now 0 %"));
+}
+
+TEST_F(Explain, CopiesEachWayCanRunSideBySideToo) {
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        part_.copy(copy_, stream_, i * 30 * kUs, (i * 30 + 10) * kUs, 300'000, -1, 0);
+        part_.add(kernel(i * 30 + 10, i * 30 + 20, i));
+        part_.copy(copy_, stream_, (i * 30 + 20) * kUs, (i * 30 + 30) * kUs, 300'000, 0, -1);
+    }
+    EXPECT_EQ(first().rule, "copy_not_overlapped");
+    EXPECT_THAT(first().gap, HasSubstr("100.000 us less if copies each way and kernels ran side by side"));
 }
 
 TEST_F(Explain, DoesNotBlameCopiesThatAreOverlapped) {
