@@ -169,7 +169,8 @@ Status Gangs::launch(std::vector<GangPart> parts) {
     // may be the one that it waits for.
     gang->ways = *std::move(ways);
     for (Way& way : gang->ways) {
-        // Boards are the first thing that two cards import of each other, and with it their way gets a number.
+        // Boards are the first thing that two cards import of each other, and with it their way gets a
+        // number.
         if (static_cast<std::uint32_t>(way.number) == 0) way.number = way.from->way_to(*way.to).value_or(0);
     }
     std::vector<std::vector<Context*>> peers;

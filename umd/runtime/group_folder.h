@@ -52,7 +52,8 @@ class GroupFolder {
     GroupFolder(const GroupToken& token, int rank, int members, std::uint64_t limit_ns,
                 std::array<std::byte, 16> machine);
     // Its own files go; without all_in() not those that tell others why they cannot meet it: these go with
-    // the last member of a join that failed. Rank 0's last word stays until all leaders have read it, as their files tell, but for no more than some seconds.
+    // the last member of a join that failed. Rank 0's last word stays until all leaders have read it, as
+    // their files tell, but for no more than some seconds.
     ~GroupFolder();
     GroupFolder(const GroupFolder&) = delete;
     GroupFolder& operator=(const GroupFolder&) = delete;

@@ -116,8 +116,8 @@ class FakeCard {
     // What the next wait for a queue of the card fails with; 0: nothing.
     std::atomic<int> wait_errno{0};
     bool names_losses = true;  // the driver says which link it was (1.16)
-    int refuse_import = 0;  // the n-th import from now on fails; 0: none
-    int probe_errno = 0;    // what asking it for another process's buffer fails with; 0: nothing
+    int refuse_import = 0;     // the n-th import from now on fails; 0: none
+    int probe_errno = 0;       // what asking it for another process's buffer fails with; 0: nothing
     // It is asked for another card's buffer of another process, and has a handle for it meanwhile.
     std::function<void()> on_probe;
     std::atomic<const FakePages*> probed{nullptr};

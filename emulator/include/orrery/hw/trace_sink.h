@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the trace sink (ORR_R_SINK in bar0.h) puts records: a head, and at once behind it the ring. A record there is
- * the model time of its header in picoseconds, the header (hw/trace.h has the framing) and its words, 64 bits each.
- * Word number n of all that were written is in place n % (bytes of the ring / 8).
+ * Where the trace sink (ORR_R_SINK in bar0.h) puts records: a head, and at once behind it the ring. A record
+ * there is the model time of its header in picoseconds, the header (hw/trace.h has the framing) and its
+ * words, 64 bits each. Word number n of all that were written is in place n % (bytes of the ring / 8).
  */
 #ifndef ORRERY_HW_TRACE_SINK_H
 #define ORRERY_HW_TRACE_SINK_H
@@ -10,56 +10,65 @@
 #include "base.h"
 
 struct orr_trace_sink {
-	/*
-	 * By the card: words of whole records written since the ring was set, stored last. A record of which a word
-	 * is ORR_SINK_MARGIN or less from being written over, when head is read again behind it, is not to be believed.
-	 */
-	uint64_t head;
-	uint64_t reserved[7];
+    /*
+     * By the card: words of whole records written since the ring was set, stored last. A record of which a
+     * word is ORR_SINK_MARGIN or less from being written over, when head is read again behind it, is not to
+     * be believed.
+     */
+    uint64_t head;
+    uint64_t reserved[7];
 };
 ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 
 #define ORR_SINK_WORDS(header) (2u + (uint32_t)((header) >> 8 & 0xffu)) /* of a record in the ring */
-#define ORR_SINK_MARGIN 257u /* words of the longest record */
+#define ORR_SINK_MARGIN 257u                                            /* words of the longest record */
 
 /*
- * Records of the hardware itself (ORR_R_SINK_ASK, 2.10), which stand whole between those of the firmware. Types of the
- * firmware's that are copied are below 64.
+ * Records of the hardware itself (ORR_R_SINK_ASK, 2.10), which stand whole between those of the firmware.
+ * Types of the firmware's that are copied are below 64.
  *
- * What a job did that has ended at a port of an engine, or a part of it that was preempted: written when its completion
- * is handed to the control core, so the firmware's record of it is behind. Its time is the end.
+ * What a job did that has ended at a port of an engine, or a part of it that was preempted: written when its
+ * completion is handed to the control core, so the firmware's record of it is behind. Its time is the end.
  */
-#define ORR_SINK_JOB 0xf0u /* a: port, b: ORR_DONE_*; 1: start ps, 2: end ps, 3: bit n: ORR_JOB_n is not 0; then these */
+#define ORR_SINK_JOB \
+    0xf0u /* a: port, b: ORR_DONE_*; 1: start ps, 2: end ps, 3: bit n: ORR_JOB_n is not 0; then these */
 
 /*
- * The card's counters at a moment, as a snapshot has them: when the clock comes to the first event at or behind each
- * multiple of the period, before that event. While nothing happens there are none.
+ * The card's counters at a moment, as a snapshot has them: when the clock comes to the first event at or
+ * behind each multiple of the period, before that event. While nothing happens there are none.
  */
-#define ORR_SINK_SAMPLE 0xf1u /* b: its number, from 1 since the period was written; 1, 2: set; then these counters */
+#define ORR_SINK_SAMPLE \
+    0xf1u /* b: its number, from 1 since the period was written; 1, 2: set; then these counters */
 
 /*
- * Where a vector core was in a kernel at `count` multiples of the period, one after the other; the record's time is the
- * first of them (ORR_R_SINK_PC_PERIOD, 2.12). Written when what the core was at is over, so its time may be before that
- * of records in front of it. Cores that have no work-group, or are handed, save or load one, have none.
+ * Where a vector core was in a kernel at `count` multiples of the period, one after the other; the record's
+ * time is the first of them (ORR_R_SINK_PC_PERIOD, 2.12). Written when what the core was at is over, so its
+ * time may be before that of records in front of it. Cores that have no work-group, or are handed, save or
+ * load one, have none.
  */
-#define ORR_SINK_PC 0xf2u /* a: port, b: core | ORR_PC_* << 16; 1: start ps of the job, 2: pc, 3: group, 4: asid | count << 32 */
+#define ORR_SINK_PC                                                                                         \
+    0xf2u /* a: port, b: core | ORR_PC_* << 16; 1: start ps of the job, 2: pc, 3: group, 4: asid | count << \
+             32 */
 /*
- * The same of each instruction of one core (ORR_R_SINK_STEP_CORE, 2.12): `count` cycles from the record's time on, those
- * that it waits for memory before those that it executes. One of each cause.
+ * The same of each instruction of one core (ORR_R_SINK_STEP_CORE, 2.12): `count` cycles from the record's
+ * time on, those that it waits for memory before those that it executes. One of each cause.
  */
 #define ORR_SINK_STEP 0xf3u /* a, b and words as ORR_SINK_PC has them */
 /* What it was at: what has that counter's time. */
-#define ORR_PC_ISSUE 0u     /* what none of the others has: executes instructions, or waits for vector ones before */
+#define ORR_PC_ISSUE \
+    0u /* what none of the others has: executes instructions, or waits for vector ones before */
 #define ORR_PC_LATENCY 1u   /* VECTOR_LATENCY_PS */
 #define ORR_PC_BANDWIDTH 2u /* VECTOR_BANDWIDTH_PS: the instruction asked memory for what it waits for */
 #define ORR_PC_LINK 3u      /* VECTOR_LINK_PS */
-#define ORR_PC_LAUNCH 4u    /* VECTOR_LAUNCH_PS: before the work-item's first instruction, or behind a barrier */
-#define ORR_PC_BARRIER 5u   /* comes to a barrier, VECTOR_BARRIERS */
+#define ORR_PC_LAUNCH 4u  /* VECTOR_LAUNCH_PS: before the work-item's first instruction, or behind a barrier \
+                           */
+#define ORR_PC_BARRIER 5u /* comes to a barrier, VECTOR_BARRIERS */
 #define ORR_PC_CAUSES 6u
 
 /*
- * X(number, NAME, "meaning"). Each is what ORR_CTR_* of that name counts, of this job alone; of a copy or fill all that
- * is not said to be its own is 0 (of kernels: all of copies). Numbers keep their meaning; new ones come at the end.
+ * X(number, NAME, "meaning"). Each is what ORR_CTR_* of that name counts, of this job alone; of a copy or
+ * fill all that is not said to be its own is 0 (of kernels: all of copies). Numbers keep their meaning; new
+ * ones come at the end.
  */
 /* clang-format off */
 #define ORR_JOB_COUNTER_LIST(X) \
