@@ -37,7 +37,7 @@ std::string kernel_log() {
 void run_and_look(Place& place, const orr_packet& packet) {
     const std::uint64_t index = place.queue->submit(packet);
     const volatile orr_ring& ring = place.queue->ring();
-    while (ring.completed < index && ring.error == 0)
+    while (ring.consumer < index && ring.error == 0)
         std::this_thread::yield();
 }
 
