@@ -451,7 +451,7 @@ TEST(Stat, HasWhatWasCountedForTheWork) {
     // 2 instructions in 4 cycles.
     EXPECT_THAT(text, testing::ContainsRegex("\n +2  instructions +vector_instructions +# +0.5 "
                                              "instructions/cycle  vector_ipc\n"));
-    EXPECT_THAT(text, testing::ContainsRegex("\n +64  bytes +copy_bytes +# +91.43 GB/s  copy_bandwidth\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +64  bytes +copy_bytes +# +91\\.4 GB/s  copy_bandwidth\n"));
     EXPECT_THAT(text, testing::ContainsRegex("\n +700  ps +copy_busy_ps\n"));
     EXPECT_THAT(text, testing::ContainsRegex("\n +350  ps +copy_setup_ps +# +50 %  copy_overhead\n"));
 }
