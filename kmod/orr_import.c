@@ -211,6 +211,7 @@ void orr_import_cut_work(struct work_struct *work)
 	u32 wanted = atomic_read_acquire(&fabric->cuts_wanted);
 
 	orr_import_cut(container_of(fabric, struct orr_device, fabric));
+	/* Behind what was written into page tables: pairs with orr_peer_has_cut(). */
 	smp_store_release(&fabric->cuts_done, wanted);
 	wake_up_all(&fabric->cut);
 }

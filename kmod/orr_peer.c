@@ -363,6 +363,7 @@ unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room)
 
 static bool orr_peer_has_cut(struct orr_device *card, u32 wanted)
 {
+	/* What was cut is seen by whoever sees this: pairs with orr_import_cut_work(). */
 	if ((s32)(smp_load_acquire(&card->fabric.cuts_done) - wanted) >= 0)
 		return true;
 	/* Nothing of it goes anywhere then. */
