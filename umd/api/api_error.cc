@@ -9,11 +9,19 @@ namespace {
 
 static_assert(ORR_VERSION == ORRERY_PROJECT_VERSION, "orrery/base.h and CMakeLists.txt differ");
 
+// Handlers of exit() run when the main thread's objects are gone, and may call the library, as tools do.
+thread_local bool t_texts_gone = false;
+
 // Of the thread's last failure, by how many callbacks it was in: what a tool's calls come to is not the
-// program's.
-std::string& last_text(std::uint32_t depth) {
-    thread_local std::array<std::string, 1 + orrProfMaxSubscriptions> texts;
-    return texts[depth];
+// program's. Null: the thread has ended.
+std::string* last_text(std::uint32_t depth) {
+    struct Texts {
+        std::array<std::string, 1 + orrProfMaxSubscriptions> of;
+        ~Texts() { t_texts_gone = true; }
+    };
+    if (t_texts_gone) return nullptr;
+    thread_local Texts texts;
+    return &texts.of[depth];
 }
 
 struct Named {
@@ -83,11 +91,12 @@ Named describe(orrError_t error) {
 orrError_t report(const Error& error) noexcept {
     ThreadMarks& marks = thread_marks();
     marks.failed |= 1u << marks.depth;
-    std::string& text = last_text(marks.depth);
+    std::string* const text = last_text(marks.depth);
+    if (text == nullptr) return error.code;
     try {
-        text = error.text.empty() ? describe(error.code).sentence : error.text;
+        *text = error.text.empty() ? describe(error.code).sentence : error.text;
     } catch (...) {
-        text.clear();
+        text->clear();
     }
     return error.code;
 }
@@ -117,7 +126,8 @@ const char* orrGetLastErrorText(void) {
     std::uint32_t depth = marks.depth;
     while (depth > 0 && (marks.failed & 1u << depth) == 0)
         --depth;
-    return last_text(depth).c_str();
+    const std::string* const text = last_text(depth);
+    return text == nullptr ? "" : text->c_str();
 }
 
 orrError_t orrGetVersion(uint32_t* version) {

@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <cmath>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <thread>
@@ -20,6 +23,18 @@ TEST(Error, EveryCodeHasItsOwnNameAndSentence) {
     EXPECT_STREQ(orrGetErrorName(orrErrorInvalidValue), "orrErrorInvalidValue");
     EXPECT_STREQ(orrGetErrorName(static_cast<orrError_t>(31)), "orrErrorUnknown");
     EXPECT_NE(orrGetErrorString(static_cast<orrError_t>(30)), nullptr);
+}
+
+// A tool's own work at the end of a process, say.
+TEST(Error, CallsFailInHandlersOfExitToo) {
+    const auto ends = [] {
+        orrSetDevice(-1);  // a text that is allocated
+        std::atexit([] {
+            if (orrSetDevice(-1) == orrSuccess || *orrGetLastErrorText() != '\0') ::_exit(9);
+        });
+        std::exit(0);  // NOLINT(concurrency-mt-unsafe)
+    };
+    EXPECT_EXIT(ends(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Error, TextAndDeviceBelongToTheThread) {
