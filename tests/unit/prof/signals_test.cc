@@ -323,17 +323,18 @@ TEST_F(Marks, AreRefusedWhereTheyMakeNoSense) {
     EXPECT_EQ(orrStreamEndCapture(&graph, stream_), orrErrorStreamCapture);
 }
 
+void mark(MarkTrail& trail, std::uint64_t index) {
+    StreamMarkNote note;
+    note.index = index;
+    trail.add(std::move(note));
+}
+
 TEST(MarkTrail, TakesTheLastEndBeforeEachWhateverTheOrder) {
     MarkTrail trail;
     std::deque<StreamMarkNote> marks;
-    const auto mark = [&](std::uint64_t index) {
-        StreamMarkNote note;
-        note.index = index;
-        trail.add(std::move(note));
-    };
     trail.ended(0, 50);
-    mark(2);
-    mark(4);
+    mark(trail, 2);
+    mark(trail, 4);
     trail.ended(3, 70);  // packets of a stream may overlap
     trail.ended(1, 90);
     trail.take(3, marks);
@@ -366,19 +367,14 @@ TEST_F(Marks, DoNotWaitForRoom) {
 TEST(MarkTrail, WhatFollowsALossHasNoTimeUntilSomethingEnds) {
     MarkTrail trail;
     std::deque<StreamMarkNote> marks;
-    const auto mark = [&](std::uint64_t index) {
-        StreamMarkNote note;
-        note.index = index;
-        trail.add(std::move(note));
-    };
     trail.ended(0, 50);
-    mark(1);
+    mark(trail, 1);
     trail.lose();
-    mark(2);
-    mark(2);
-    mark(1);  // another thread's, which was late
+    mark(trail, 2);
+    mark(trail, 2);
+    mark(trail, 1);  // another thread's, which was late
     trail.ended(2, 90);
-    mark(3);
+    mark(trail, 3);
     trail.take(3, marks);
     ASSERT_EQ(marks.size(), 5u);
     EXPECT_EQ(marks[1].time_ps, 0u);
