@@ -78,22 +78,24 @@ std::vector<std::filesystem::path> headers() {
 }
 
 std::vector<Define> defines() {
-    const std::regex line(R"(#define[ \t]+((?:ORR|SOC)_\w+)(\([\w, ]+\))?[ \t]+(.+))");
+    const std::regex line(R"(#define[ \t]+((?:ORR|SOC)_\w+)(\([\w, ]+\))?[ \t]+)");
     std::vector<Define> all;
     for (const auto& file : headers()) {
         if (file.filename() == "base.h") continue;
         std::string text = std::regex_replace(text_of(file), std::regex(R"(\\\n\s*)"), " ");
         std::istringstream lines(text);
         for (std::string each; std::getline(lines, each);) {
-            // The counters have a page of their own, those of jobs a table, and their lists are lines too
-            // long for a regular expression.
+            // The counters have a page of their own, those of jobs a table.
             if (each.starts_with("#define ORR_COUNTER_") || each.starts_with("#define ORR_JOB_COUNTER_"))
                 continue;
             std::smatch match;
             if (!std::regex_search(each, match, line)) continue;
             const std::string name = match[1];
             if (name.ends_with("_LIST")) continue;  // of what is a structure's members
-            const std::string value = match[3].str().substr(0, match[3].str().find("/*"));
+            // A list of members is one long line, on which an expression for the rest of it would take a
+            // frame of stack a character.
+            const std::string rest = match.suffix();
+            const std::string value = rest.substr(0, rest.find("/*"));
             all.push_back({name, plain(trim(value)), file.filename()});
         }
     }
