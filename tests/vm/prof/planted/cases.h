@@ -28,12 +28,14 @@ struct Case {
     // How much of the time the limit takes, as far as it follows from the program. For "none": how much
     // something else than what is at its bound may take.
     Range share = {};
-    // What would be gained without it, where explain says that as a time.
-    Range gain = {};
+    // What would be gained without it, which explain then has to say as a time; this one: whatever.
+    Range gain = {1, 0};
     // Another device that nothing holds up; -1: there is none.
     int innocent = -1;
     // It has work on both cards, which have to keep step: free ones wait for each other as their hosts do.
     bool in_step = false;
+    // It does too little for explain to say more than that.
+    bool is_short = false;
 };
 
 const std::vector<Case>& one_card_cases();
@@ -47,10 +49,15 @@ void list(bool in_step, bool fresh);
 
 // What is wrong in what `orrery-prof explain --json` says of it; empty: nothing.
 std::string wrong_in(const Case& one, std::istream& explained);
-// What explain is known to say wrongly of it; null: nothing.
-const char* known_wrong(std::string_view name);
+// What explain is known to say wrongly of a program.
+struct Known {
+    std::string_view name;
+    const char* said;  // what wrong_in() has of it, with these words: anything else is a new fault
+    const char* why;
+};
+const Known* known_wrong(std::string_view name);  // null: nothing
 // What the test has to complain of: what is wrong, unless that is known, and what is known to be wrong and is
 // not.
-std::string complaint(const Case& one, const char* known, const std::string& wrong);
+std::string complaint(const Case& one, const Known* known, const std::string& wrong);
 
 }  // namespace planted

@@ -31,8 +31,9 @@ std::string named_beyond(const std::string& verdict) {
     std::smatch found;
     return std::regex_match(verdict, found, kForm) ? found[1].str() : "";
 }
-bool names_nothing(const std::string& verdict) {
-    return verdict.starts_with("nothing") || verdict.starts_with("too short");
+// A program that did less than explain judges by is right where that is what was planted.
+bool names_nothing(const Case& one, const std::string& verdict) {
+    return verdict.starts_with("nothing") || (one.is_short && verdict.starts_with("too short"));
 }
 
 const json* finding_of(const json& findings, const std::string& title) {
@@ -59,7 +60,7 @@ std::string outside(const char* what, double value, const Range& range) {
 }
 
 std::string wrong_for_none(const Case& one, const json& device) {
-    if (!names_nothing(text(device, "verdict"))) return "nothing limits it";
+    if (!names_nothing(one, text(device, "verdict"))) return "nothing limits it";
     for (const json& finding : device.at("findings"))
         if (!finding.at("at_bound").get<bool>())
             if (const std::string wrong =
@@ -83,8 +84,10 @@ std::string wrong_for_limit(const Case& one, const json& device) {
     if (const std::string wrong = outside("its share", named->at("share").get<double>(), one.share);
         !wrong.empty())
         return wrong;
+    if (one.gain.most < one.gain.least) return "";
     const auto gained = gain(*named, device.at("span_ps").get<double>());
-    return gained ? outside("what is gained without it", *gained, one.gain) : "";
+    return gained ? outside("what is gained without it", *gained, one.gain)
+                  : fmt::format("its gap, '{}', tells no time that would be gained", text(*named, "gap"));
 }
 
 // The program itself: processes that it has forked came later.
@@ -111,7 +114,7 @@ std::string wrong_in(const Case& one, std::istream& explained) {
             seen = true;
             of_this = one.limit == std::string_view("none") ? wrong_for_none(one, device)
                                                             : wrong_for_limit(one, device);
-        } else if (number == one.innocent && !names_nothing(verdict)) {
+        } else if (number == one.innocent && !names_nothing(one, verdict)) {
             of_this = "nothing limits it there";
         }
         if (!of_this.empty())
@@ -121,11 +124,12 @@ std::string wrong_in(const Case& one, std::istream& explained) {
     return seen ? wrong : fmt::format("device {} is not in it", one.device);
 }
 
-std::string complaint(const Case& one, const char* known, const std::string& wrong) {
-    if (known == nullptr) return wrong.empty() ? "" : fmt::format("{} ({}): {}", one.name, one.why, wrong);
-    if (wrong.empty())
-        return fmt::format("{} is named right now: take it out of known_wrong.cc ({})", one.name, known);
-    return "";
+std::string complaint(const Case& one, const Known* known, const std::string& wrong) {
+    if (known != nullptr && wrong.empty())
+        return fmt::format("{} is named right now: take it out of known_wrong.cc ({})", one.name, known->why);
+    if (wrong.empty() || (known != nullptr && wrong.find(known->said) != std::string::npos)) return "";
+    return fmt::format("{} ({}): {}{}", one.name, one.why, wrong,
+                       known == nullptr ? "" : fmt::format("; known is only '{}'", known->said));
 }
 
 }  // namespace planted

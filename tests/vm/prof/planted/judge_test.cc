@@ -86,6 +86,13 @@ TEST(Planted, SizesArePlausible) {
     host.share = {};
     host.gain = {0.1, 0.5};
     EXPECT_NE(judged(host, said), "");
+    host.gain = {0.5, 0.7};
+    EXPECT_EQ(judged(host, said), "");
+    Case compute = of("compute");
+    const std::string full = device(0, "nothing limits it beyond compute", kCompute);
+    EXPECT_EQ(judged(compute, full), "");
+    compute.gain = {0, 1};
+    EXPECT_NE(judged(compute, full), "") << "no time is told that would be gained";
 }
 
 TEST(Planted, NoneHasNothingElseForLong) {
@@ -97,6 +104,14 @@ TEST(Planted, NoneHasNothingElseForLong) {
     EXPECT_NE(judged(none, device(0, "limited most by the host", kHost)), "");
 }
 
+TEST(Planted, IsTooShortOnlyWhereItIsMeantToBe) {
+    Case none = of("none");
+    const std::string said = device(0, "too short to say what limits it", "");
+    EXPECT_NE(judged(none, said), "");
+    none.is_short = true;
+    EXPECT_EQ(judged(none, said), "");
+}
+
 TEST(Planted, IsTheFirstProcess) {
     const std::string own = device(0, "limited most by the host", kHost);
     const std::string other = device(0, "limited most by waiting for rank 1", kRank);
@@ -106,10 +121,12 @@ TEST(Planted, IsTheFirstProcess) {
 
 TEST(Planted, WhatIsKnownToBeWrongHasToBeWrong) {
     const Case one = of("host");
+    const Known known{"a_case", "is wrong", "why"};
     EXPECT_EQ(complaint(one, nullptr, ""), "");
-    EXPECT_NE(complaint(one, nullptr, "wrong"), "");
-    EXPECT_EQ(complaint(one, "known", "wrong"), "");
-    EXPECT_NE(complaint(one, "known", ""), "");
+    EXPECT_NE(complaint(one, nullptr, "it is wrong"), "");
+    EXPECT_EQ(complaint(one, &known, "it is wrong"), "");
+    EXPECT_NE(complaint(one, &known, "device 0 is not in it"), "");
+    EXPECT_NE(complaint(one, &known, ""), "");
 }
 
 }  // namespace

@@ -7,21 +7,17 @@
 namespace planted {
 namespace {
 
-struct Known {
-    std::string_view name;
-    const char* wrong;
-};
 constexpr Known kKnown[] = {
-    {"imbalance_in_steps",
+    {"imbalance_in_steps", "imbalance is not what it names first",
      "cores that look whether another one has come count as computing: no record says that the launch was a "
      "cooperative one"},
 };
 
 }  // namespace
 
-const char* known_wrong(std::string_view name) {
+const Known* known_wrong(std::string_view name) {
     const auto* const found = std::ranges::find(kKnown, name, &Known::name);
-    return found == std::end(kKnown) ? nullptr : found->wrong;
+    return found == std::end(kKnown) ? nullptr : found;
 }
 
 }  // namespace planted

@@ -324,7 +324,8 @@ const std::vector<Case>& one_card_cases() {
          .limit = "none",
          .why = "allocates, and launches nothing",
          .run = none_nothing_done,
-         .share = {0, 0.1}},
+         .share = {0, 0.1},
+         .is_short = true},
         {.name = "none_pipeline",
          .limit = "none",
          .why = "copies there and back and kernels side by side, all of them busy",
@@ -339,7 +340,8 @@ const std::vector<Case>& one_card_cases() {
          .limit = "none",
          .why = "one kernel of some microseconds",
          .run = none_one_short_kernel,
-         .share = {0, 0.1}},
+         .share = {0, 0.1},
+         .is_short = true},
     };
     return kCases;
 }
