@@ -13,10 +13,11 @@ namespace orrery::umd {
 void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote note) noexcept {
     const bool signals = packet.header.opcode == ORR_PKT_SIGNAL;
     if (signals || use_ == Use::kRelay) note_signal(index, std::bit_cast<orr_packet_semaphore>(packet));
-    if (signals && use_ != Use::kRelay && prof_has(orrProfWantSignals) && context_.work_log().want()) {
+    WorkLog& log = context_.work_log();
+    if (signals && use_ != Use::kRelay && prof_has(orrProfWantSignals) && log.want()) {
         const auto signal = std::bit_cast<orr_packet_semaphore>(packet);
         trail_.add_signal(index, signal.semaphore, signal.value, SignalLog::get().identify(signal.semaphore),
-                          context_.memory().place_of(signal.semaphore));
+                          context_.memory().place_of(signal.semaphore), log.life());
         return;
     }
     WorkNote work;
@@ -37,9 +38,9 @@ void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote not
         case Op::kNone:
             break;
     }
-    if (use_ != Use::kWork || work.name == nullptr || !context_.work_log().want()) return;
+    if (use_ != Use::kWork || work.name == nullptr || !log.want()) return;
     note_sides(packet, work);
-    trail_.add(index, work);
+    trail_.add(index, work, log.life());
 }
 
 void Stream::note_steps(std::uint64_t index, std::span<const StepNote> steps) noexcept {

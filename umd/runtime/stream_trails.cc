@@ -47,13 +47,15 @@ void MarkTrail::add(StreamMarkNote note) noexcept {
         note.time_ps = std::exchange(behind_ps_, 0);
         // Another thread's may have come first.
         if (!entries_.empty()) note.index = std::max(note.index, entries_.back().note.index);
-        entries_.push_back({std::move(note), std::exchange(behind_lost_, false)});
+        entries_.push_back(
+            {std::move(note), std::exchange(behind_lost_, false), std::exchange(behind_first_, false)});
     } catch (const std::bad_alloc&) {
         // Nobody is told of this one.
     }
 }
 
 void MarkTrail::ended(std::uint64_t index, std::uint64_t end_ps) {
+    if (index < begin_) return;
     // Most come behind all marks, or before the first.
     const auto mark =
         std::ranges::upper_bound(entries_, index, {}, [](const Entry& entry) { return entry.note.index; });
@@ -67,9 +69,20 @@ void MarkTrail::lose() {
     behind_lost_ = true;
 }
 
+void MarkTrail::begin(std::uint64_t index) {
+    begin_ = index;
+    behind_ps_ = 0;
+    behind_lost_ = false;
+    behind_first_ = true;
+}
+
 void MarkTrail::take(std::uint64_t below, std::deque<StreamMarkNote>& marks) {
     for (; !entries_.empty() && entries_.front().note.index <= below; entries_.pop_front()) {
         Entry& first = entries_.front();
+        if (first.first) {
+            before_ps_ = 0;
+            before_known_ = false;
+        }
         before_ps_ = std::max(before_ps_, first.note.time_ps);
         // One without an end of its own has the time of the mark before, if that is known.
         before_known_ = !first.lost && (before_known_ || first.note.time_ps != 0);

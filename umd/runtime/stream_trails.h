@@ -57,6 +57,8 @@ class MarkTrail {
     void ended(std::uint64_t index, std::uint64_t end_ps);
     // Ends are missing.
     void lose();
+    // Of packets below nobody wanted to know: what ends are there of them were others'.
+    void begin(std::uint64_t index);
     // All ends of packets below are known: those of marks before go behind `marks`.
     void take(std::uint64_t below, std::deque<StreamMarkNote>& marks);
 
@@ -66,12 +68,14 @@ class MarkTrail {
     struct Entry {
         StreamMarkNote note;
         bool lost = false;
+        bool first = false;  // nothing is known of what was before the ends that it has
     };
     std::deque<Entry> entries_;    // by index; time_ps: of ends between the mark before and this one
     std::uint64_t before_ps_ = 0;  // of ends before the first of these
     bool before_known_ = true;     // none of them is missing
     std::uint64_t behind_ps_ = 0;  // and behind the last
-    bool behind_lost_ = false;
+    bool behind_lost_ = false, behind_first_ = false;
+    std::uint64_t begin_ = 0;
 };
 
 }  // namespace orrery::umd

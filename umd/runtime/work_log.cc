@@ -143,12 +143,17 @@ SignalLog::Source SignalLog::find(std::uint64_t semaphore, std::uint64_t generat
     return first->first == value || (!own.shared && !missed()) ? first->second : Source{};
 }
 
-void WorkTrail::add(std::uint64_t index, const WorkNote& note) noexcept {
+void WorkTrail::live(std::uint64_t index, std::uint64_t life) {
+    if (std::exchange(life_, life) != life) marks_.begin(index);
+}
+
+void WorkTrail::add(std::uint64_t index, const WorkNote& note, std::uint64_t life) noexcept {
     const ThreadMarks& marks = thread_marks();
     const Entry entry{
         index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()), note,
         false};
     const std::lock_guard lock(mutex_);
+    live(index, life);
     last_index_ = index + 1;
     if (entries_.size() == kMost) {
         lost_below_ = std::max(lost_below_, entries_.front().index + 1);
@@ -176,7 +181,7 @@ void WorkTrail::lose() {
 }
 
 void WorkTrail::add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value,
-                           std::uint64_t semaphore, std::int32_t memory) noexcept {
+                           std::uint64_t semaphore, std::int32_t memory, std::uint64_t life) noexcept {
     const ThreadMarks& marks = thread_marks();
     const SignalNote note{.index = index,
                           .correlation = marks.correlation,
@@ -188,6 +193,7 @@ void WorkTrail::add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t 
                           .semaphore = semaphore,
                           .memory = memory};
     const std::lock_guard lock(mutex_);
+    live(index, life);
     last_index_ = index + 1;
     if (!signals_.add(note)) ++lost_;
 }
@@ -222,6 +228,7 @@ void WorkTrail::add_mark(StreamMarkNote note) noexcept {
     note.submitted_ns = static_cast<std::uint64_t>(now_ns());
     note.stream = number_;
     const std::lock_guard lock(mutex_);
+    live(note.index, note.life);
     marks_.add(std::move(note));
 }
 

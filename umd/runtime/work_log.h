@@ -85,14 +85,14 @@ class SignalLog {
 // A stream's packets of which the card may still have something to say. Threads: any.
 class WorkTrail {
   public:
-    // Of this thread's call.
-    void add(std::uint64_t index, const WorkNote& note) noexcept;
+    // Of this thread's call, in that life of the log.
+    void add(std::uint64_t index, const WorkNote& note, std::uint64_t life) noexcept;
     // What to tell of a record. False: nothing, as nobody wanted it, or it is half of a wait. *semaphore:
     // that it waited for, or 0. `tells`: it will be told as work.
     bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
               std::uint64_t& semaphore, bool tells);
     void add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value, std::uint64_t semaphore,
-                    std::int32_t memory) noexcept;
+                    std::int32_t memory, std::uint64_t life) noexcept;
     // The same of a record of a signal; false: nobody wanted it.
     bool find_signal(const drm_orr_work_record& record, orrProfRecord& told, orrProfSignal& signal);
     void add_mark(StreamMarkNote note) noexcept;
@@ -118,6 +118,8 @@ class WorkTrail {
         bool told = false;  // its end
     };
     static std::uint64_t next_number();
+    // What comes at this index is wanted in that life.
+    void live(std::uint64_t index, std::uint64_t life);
     void forget_first() noexcept;  // which is lost if it is below, and was not told
     void note_step(const drm_orr_work_record& record);
 
@@ -129,6 +131,7 @@ class WorkTrail {
     std::optional<drm_orr_work_record> wait_;
     SignalTrail signals_;
     MarkTrail marks_;
+    std::uint64_t life_ = 0;        // of what was added last
     std::uint64_t last_index_ = 0;  // that was noted, plus 1
     std::uint64_t lost_below_ = 0, lost_ = 0;
 };
@@ -141,6 +144,8 @@ class WorkLog {
     bool want() noexcept;
     // Goes up whenever records begin to be wanted: what was submitted in an earlier life was for others.
     std::uint64_t life() const noexcept { return life_.load(); }
+    // The card makes records; for a little longer than somebody wants them.
+    bool is_on() const noexcept { return state_.load() == State::kOn; }
     // Tells all that the card has recorded until now. It waits for others who do so 10 s at most. From
     // inside of a callback of work it does nothing; inside of another, all is told a little later, by the
     // log's own thread. An error: the card records nothing.

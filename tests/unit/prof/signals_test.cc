@@ -346,6 +346,48 @@ TEST(MarkTrail, TakesTheLastEndBeforeEachWhateverTheOrder) {
     EXPECT_EQ(marks[1].time_ps, 90u) << "what ended last was before the first one";
 }
 
+TEST(MarkTrail, KnowsNothingOfWhatNobodyWanted) {
+    MarkTrail trail;
+    std::deque<StreamMarkNote> marks;
+    trail.ended(0, 50);
+    trail.begin(7);
+    trail.ended(1, 60);  // what came before, and is told late
+    mark(trail, 7);
+    trail.ended(7, 80);
+    mark(trail, 8);
+    trail.take(8, marks);
+    ASSERT_EQ(marks.size(), 2u);
+    EXPECT_EQ(marks[0].time_ps, 0u);
+    EXPECT_EQ(marks[1].time_ps, 80u);
+}
+
+TEST_F(Marks, AreNotWhenWorkEndedThatAnotherSubscriberSaw) {
+    std::uint64_t earlier = 0;
+    {
+        Heard heard(orrProfWantWork | orrProfWantRanges);
+        fill(64);
+        synchronize();
+        const auto work = heard.flushed(orrProfWorkDone);
+        ASSERT_EQ(work.size(), 1u);
+        earlier = work[0].work.end_ps;
+    }
+    const auto stream = Runtime::usable()->streams.find(stream_);
+    // Until it is noticed that nobody listens.
+    while (stream->context().work_log().is_on())
+        std::this_thread::yield();
+    fill(128);
+    synchronize();
+    Heard heard(orrProfWantWork | orrProfWantRanges);
+    ASSERT_OK(orrProfMarkStream(stream_, nullptr, "first"));
+    fill(256);
+    ASSERT_OK(orrProfMarkStream(stream_, nullptr, "second"));
+    synchronize();
+    const auto marks = heard.flushed(orrProfStreamMarker);
+    ASSERT_EQ(marks.size(), 2u);
+    EXPECT_EQ(marks[0].mark.time_ps, 0u) << "nobody knows; " << earlier << " was before the second fill";
+    EXPECT_GT(marks[1].mark.time_ps, earlier);
+}
+
 // Who waits for room in a full ring has the stream's lock; a mark waits for nobody.
 TEST_F(Marks, DoNotWaitForRoom) {
     Heard heard(orrProfWantWork | orrProfWantRanges);
