@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -50,16 +54,24 @@ std::vector<std::string> RankProfiles::options() const {
     return all;
 }
 
-text::Result<void> RankProfiles::put_together(const std::vector<unsigned>& ranks,
-                                              const std::string& output) const {
+std::string RankProfiles::kept() {
+    keep_ = true;
+    return fmt::format("what the ranks have left is kept in {}", folder_.string());
+}
+
+text::Result<RankProfiles::Put> RankProfiles::put_together(const std::vector<unsigned>& ranks,
+                                                           const std::string& output) const {
     std::vector<std::string> command{program_.string(), "merge"};
     for (const unsigned rank : ranks)
         command.push_back(file(rank).string());
     command.insert(command.end(), {"-o", output});
     const auto merged = child::run(command);
     if (!merged) return std::unexpected(merged.error());
-    if (*merged != 0) return fail("{} could not be made", output);
-    return {};
+    if (*merged == 0) return Put::kMade;
+    // Whoever ends orrery-run ends it as well; any other end is its answer.
+    constexpr std::array kEnds{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    const bool ended = WIFSIGNALED(*merged) && std::ranges::find(kEnds, WTERMSIG(*merged)) != kEnds.end();
+    return ended ? Put::kEnded : Put::kRefused;
 }
 
 text::Result<void> RankProfiles::merge(const std::string& output) {
@@ -72,32 +84,40 @@ text::Result<void> RankProfiles::merge(const std::string& output) {
         (some ? there : without).push_back(rank);
     }
     if (there.empty()) return fail("no rank has left a profile");
-    auto made = put_together(there, output);
-    if (!made) {
-        keep_ = true;
+    const auto tried = [&](const std::vector<unsigned>& ranks,
+                           const std::string& path) -> text::Result<bool> {
+        const auto put = put_together(ranks, path);
+        if (!put) return fail("{}; {}", put.error().text, kept());
+        if (*put == Put::kEnded) return fail("asked to end before {} was made; {}", output, kept());
+        return *put == Put::kMade;
+    };
+    auto made = tried(there, output);
+    if (!made) return std::unexpected(made.error());
+    if (!*made) {
         // One may be good alone, and not go with another's.
-        const std::string probe = (folder_ / "probe").string();
+        const fs::path probe = folder_ / "probe";
         std::vector<unsigned> good;
         for (const unsigned rank : there) {
             good.push_back(rank);
-            if (put_together(good, probe)) continue;
+            const auto goes = tried(good, probe.string());
+            std::error_code ignored;
+            fs::remove(probe, ignored);
+            if (!goes) return std::unexpected(goes.error());
+            if (*goes) continue;
             good.pop_back();
             damaged.push_back(rank);
         }
         there = std::move(good);
-        std::error_code ignored;
-        fs::remove(probe, ignored);
-        const std::string kept = fmt::format("; what the ranks have left is kept in {}", folder_.string());
-        if (there.empty() || damaged.empty()) return fail("{}{}", made.error().text, kept);
-        made = put_together(there, output);
-        if (!made) return fail("{}{}", made.error().text, kept);
+        if (there.empty() || damaged.empty()) return fail("{} could not be made; {}", output, kept());
+        made = tried(there, output);
+        if (!made) return std::unexpected(made.error());
+        if (!*made) return fail("{} could not be made; {}", output, kept());
     }
     fmt::print(stderr, "orrery-run: the profile of {} rank{} is in {}{}\n", there.size(),
                there.size() == 1 ? "" : "s", text::shown(output),
                without.empty() ? "" : fmt::format("; there is none of rank {}", fmt::join(without, ", ")));
     if (damaged.empty()) return {};
-    return fail("what rank {} has left is damaged, and is kept in {}", fmt::join(damaged, ", "),
-                folder_.string());
+    return fail("what rank {} has left is damaged; {}", fmt::join(damaged, ", "), kept());
 }
 
 }  // namespace orrery::run

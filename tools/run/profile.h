@@ -1,6 +1,7 @@
 // orrery-run --profile: each rank under orrery-prof, and one profile of them all.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -28,7 +29,8 @@ class RankProfiles {
     // As guests see it.
     std::string guest_folder() const { return guest_; }
     // Puts together what there is. Says which ranks have left none. What is damaged, as of a rank that was
-    // killed, is an error that comes after the others' have been put together, and all are kept.
+    // killed, is an error that comes after the others' have been put together, and all are kept. So they are
+    // when it is asked to end meanwhile: then nothing more is tried.
     text::Result<void> merge(const std::string& output);
 
   private:
@@ -40,8 +42,11 @@ class RankProfiles {
           program_(std::move(program)),
           ranks_(ranks) {}
     std::filesystem::path file(unsigned rank) const;
-    // Ranks whose profiles can be read.
-    text::Result<void> put_together(const std::vector<unsigned>& ranks, const std::string& output) const;
+    enum class Put : std::uint8_t { kMade, kRefused, kEnded };
+    // Kept: what they have left is not removed.
+    std::string kept();
+    // A failure: it could not be tried.
+    text::Result<Put> put_together(const std::vector<unsigned>& ranks, const std::string& output) const;
 
     const std::filesystem::path folder_;
     const std::string guest_;

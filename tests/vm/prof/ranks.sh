@@ -40,7 +40,7 @@ status=0
 "$run" -n 2 --topology pair --memory 512M --timeout 120 --logs "$folder/logs4" --share "$folder/share" --profile "$folder/good.prof" -- \
     sh -c 'vector_basics --quick || exit; [ $ORR_RANK = 1 ] || exit 0; cd /share/*/ && mv rank1.prof mine && echo damaged >rank1.prof' >"$folder/said" 2>&1 || status=$?
 [ $status != 0 ] || fail "a damaged profile is no failure"
-grep -q "what rank 1 has left is damaged, and is kept in $folder/share/" "$folder/said" || fail "no line"
+grep -q "what rank 1 has left is damaged; what the ranks have left is kept in $folder/share/" "$folder/said" || fail "no line"
 "$prof" report "$folder/good.prof" >"$folder/report"
 [ -s "$(echo "$folder"/share/*/rank0.prof)" ] || fail "not kept"
 # Nobody has anything to tell.
