@@ -81,6 +81,8 @@ class Writer {
             if (!activity.work.empty()) see(activity.work[0].record->begin_ps);
             for (const SignalRecord& signal : activity.process->signals)
                 see(signal.time_ps);
+            for (const StreamMarkRecord& mark : activity.process->stream_marks)
+                if (mark.time_ps != 0) see(mark.time_ps);
         }
         model_begin_ = first.value_or(0);
     }

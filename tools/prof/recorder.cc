@@ -80,7 +80,9 @@ class Recorder {
             add_card(signal.device);
             add_signal(record, signal);
         } else if (record.kind == orrProfStreamMarker) {
-            add_stream_mark(record, *static_cast<const orrProfStreamMark*>(record.params));
+            const auto& mark = *static_cast<const orrProfStreamMark*>(record.params);
+            add_card(mark.device);
+            add_stream_mark(record, mark);
         } else if (record.kind == orrProfStepDone) {
             add_step(record, *static_cast<const orrProfStep*>(record.params));
         } else if (record.kind == orrProfWorkLost) {

@@ -195,6 +195,16 @@ TEST(StreamEvents, StandOnTimelines) {
                                                 "marks of stream 'x' on device 0"}));
 }
 
+// Times of the card count from the first thing of it, whatever that is.
+TEST(StreamEvents, AMarkBeforeAllWorkIsWhereThePageBegins) {
+    MadePart part;
+    const auto fill = part.text("fill"), x = part.text("stream 'x' on device 0"), early = part.text("early");
+    part.orrery_1(0);
+    part.add(part.work_of(Operation::kFill, fill, x, 1'000'000, 2'000'000));
+    part.add(mark_of(early, x, 0, 700'000));
+    EXPECT_EQ(page_data(made_model(part.bytes())).meta["modelBegin"], "700000");
+}
+
 TEST(StreamEvents, ThatAreCutOrNameNothingAreRefused) {
     for (const bool cut : {true, false}) {
         MadePart part;
