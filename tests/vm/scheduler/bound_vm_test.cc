@@ -200,7 +200,8 @@ TEST_F(Bound, ALayeredGraphIsWithinFifteenPerCentOfIt) {
                 nodes.size(), cards_, ratio, over_cards / 1e6, longest / 1e6);
     RecordProperty("ratio", std::to_string(ratio));
     EXPECT_GE(ratio, 1.0) << "below a lower bound?";
-    EXPECT_LE(ratio, 1.15);
+    // The goal is 1.15; what the host has no part in is the same each time, and far better.
+    EXPECT_LE(ratio, 1.05);
     for (const unsigned count : tasks)
         EXPECT_GT(count, 0u) << "every card has its part";
     for (const Node& node : nodes) {
