@@ -3,25 +3,18 @@
 
 #include "umd/api/guard.h"
 #include "umd/prof/profiler.h"
+#include "umd/prof/thread_object.h"
 
 namespace orrery::umd {
 namespace {
 
 static_assert(ORR_VERSION == ORRERY_PROJECT_VERSION, "orrery/base.h and CMakeLists.txt differ");
 
-// Handlers of exit() run when the main thread's objects are gone, and may call the library, as tools do.
-thread_local bool t_texts_gone = false;
-
 // Of the thread's last failure, by how many callbacks it was in: what a tool's calls come to is not the
 // program's. Null: the thread has ended.
 std::string* last_text(std::uint32_t depth) {
-    struct Texts {
-        std::array<std::string, 1 + orrProfMaxSubscriptions> of;
-        ~Texts() { t_texts_gone = true; }
-    };
-    if (t_texts_gone) return nullptr;
-    thread_local Texts texts;
-    return &texts.of[depth];
+    auto* const texts = thread_object<std::array<std::string, 1 + orrProfMaxSubscriptions>>();
+    return texts == nullptr ? nullptr : &(*texts)[depth];
 }
 
 struct Named {

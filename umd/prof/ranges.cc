@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "umd/prof/profiler.h"
+#include "umd/prof/thread_object.h"
 #include "umd/prof/tools.h"
 #include "umd/runtime/handle_table.h"
 
@@ -36,9 +37,9 @@ struct Open {
     std::vector<std::uint64_t> ranges;    // how many, by domain
     std::vector<std::uint64_t> external;  // innermost last
 };
-Open& open_here() {
-    thread_local Open open;
-    return open;
+Result<Open*> open_here() {
+    if (auto* const open = thread_object<Open>()) return open;
+    return fail(orrErrorNotSupported, "this thread has ended: ranges and numbers of its are no more");
 }
 
 Result<std::size_t> number_of(orrProfDomain_t domain) {
@@ -94,7 +95,8 @@ Result<orrProfDomain_t> create_domain(const char* name) {
 Status push_range(orrProfDomain_t domain, const char* text) {
     if (text == nullptr) return no_text();
     ORR_TRY(number, number_of(domain));
-    auto& ranges = open_here().ranges;
+    ORR_TRY(open, open_here());
+    auto& ranges = (*open)->ranges;
     if (ranges.size() <= *number) ranges.resize(*number + 1);
     tell(orrProfRangeBegin, *number, text, ranges[*number]++);
     return {};
@@ -102,7 +104,8 @@ Status push_range(orrProfDomain_t domain, const char* text) {
 
 Status pop_range(orrProfDomain_t domain) {
     ORR_TRY(number, number_of(domain));
-    auto& ranges = open_here().ranges;
+    ORR_TRY(open, open_here());
+    auto& ranges = (*open)->ranges;
     if (ranges.size() <= *number || ranges[*number] == 0) {
         return fail(orrErrorInvalidValue, "this thread has no range of that domain open: push one first");
     }
@@ -113,8 +116,9 @@ Status pop_range(orrProfDomain_t domain) {
 Status mark(orrProfDomain_t domain, const char* text) {
     if (text == nullptr) return no_text();
     ORR_TRY(number, number_of(domain));
-    const auto& ranges = open_here().ranges;
-    tell(orrProfMarker, *number, text, ranges.size() <= *number ? 0 : ranges[*number]);
+    const auto* const open = thread_object<Open>();
+    const bool inside = open != nullptr && open->ranges.size() > *number;
+    tell(orrProfMarker, *number, text, inside ? open->ranges[*number] : 0);
     return {};
 }
 
@@ -125,7 +129,8 @@ Result<const char*> domain_name(orrProfDomain_t domain) {
 
 Status push_external(std::uint64_t id) {
     if (id == 0) return fail(orrErrorInvalidValue, "the number is 0, which stands for none");
-    auto& external = open_here().external;
+    ORR_TRY(open, open_here());
+    auto& external = (*open)->external;
     if (external.size() >= kMaxExternal) {
         return fail(orrErrorOutOfMemory, "this thread has {} numbers pushed: pop some (orrProfExternalPop)",
                     external.size());
@@ -136,7 +141,8 @@ Status push_external(std::uint64_t id) {
 }
 
 Result<std::uint64_t> pop_external() {
-    auto& external = open_here().external;
+    ORR_TRY(open, open_here());
+    auto& external = (*open)->external;
     if (external.empty())
         return fail(orrErrorInvalidValue,
                     "this thread has no number pushed: orrProfExternalPush comes first");

@@ -1,6 +1,8 @@
 // Ranges, markers, domains, and numbers of others.
 #include <orrery/prof.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -9,6 +11,22 @@
 
 namespace orrery::umd::test {
 namespace {
+
+// As a tool does at the end of a process, when the main thread's objects are gone.
+TEST(Ranges, AreNoMoreInHandlersOfExitAndMarkersAre) {
+    const auto ends = [] {
+        for (int i = 0; i < 100; ++i)
+            orrProfRangePush(nullptr, "open");
+        std::atexit([] {
+            const bool refused = orrProfRangePush(nullptr, "late") == orrErrorNotSupported &&
+                                 orrProfRangePop(nullptr) == orrErrorNotSupported &&
+                                 orrProfExternalPush(7) == orrErrorNotSupported;
+            ::_exit(refused && orrProfMark(nullptr, "late") == orrSuccess ? 0 : 9);
+        });
+        std::exit(0);  // NOLINT(concurrency-mt-unsafe)
+    };
+    EXPECT_EXIT(ends(), ::testing::ExitedWithCode(0), "");
+}
 
 TEST(Ranges, NestWithinTheirDomain) {
     orrProfDomain_t domain = nullptr;
