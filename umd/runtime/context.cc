@@ -122,6 +122,12 @@ std::optional<WayLoss> Context::way_loss(const Context& peer, std::uint64_t way)
     return loss;
 }
 
+std::optional<WayLoss::Link> Context::last_lost_link(const Context& peer) const {
+    const auto now = winsys_.way(peer.uid_);
+    if (!now || now->lost_uid == 0) return std::nullopt;
+    return WayLoss::Link{now->lost_uid, now->lost_peer_uid, now->lost_port};
+}
+
 bool Context::reaches(const Context& peer) {
     constexpr std::int64_t kWayNs = 20'000'000;  // who asks with orrDeviceGetPeerWay has it new
     const std::int64_t now = now_ns();

@@ -77,6 +77,8 @@ class Context {
     std::optional<std::uint64_t> way_to(const Context& peer) const;
     // What became of a way that was this number, if it is another one now.
     std::optional<WayLoss> way_loss(const Context& peer, std::uint64_t way) const;
+    // The link that went down last of a way there, whenever that was; nothing: none has, or nobody knows.
+    std::optional<WayLoss::Link> last_lost_link(const Context& peer) const;
     // Whether there is one, for copies: by an answer of the driver that is some milliseconds old at most.
     bool reaches(const Context& peer);
     // The same, as it was just answered.

@@ -14,6 +14,7 @@
 #include "umd/runtime/bytes.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/fleet.h"
+#include "umd/runtime/link_text.h"
 #include "umd/runtime/packets.h"
 
 namespace orrery::umd {
@@ -88,8 +89,11 @@ std::string why_refused(const QueueState& state, OpNote note, const Context& con
                 "in memory of device {}, which this device reaches with copies only (kernels do from "
                 "hardware 2.4 on, and only read where copies do)",
                 memory->device);
-        return fmt::format("{} (memory of device {})", fault_name(state.error_detail), memory->device);
+        if (state.error_detail != ORR_FAULT_PEER_DOWN && state.error_detail != ORR_FAULT_NO_ROUTE)
+            return fmt::format("{} (memory of device {})", fault_name(state.error_detail), memory->device);
     }
+    if (state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_NO_ROUTE)
+        return fault_name(state.error_detail) + beyond_link(context, state.error_address);
     return fault_name(state.error_detail);
 }
 

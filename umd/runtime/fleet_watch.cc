@@ -10,6 +10,7 @@
 #include "umd/runtime/context.h"
 #include "umd/runtime/deadlock_search.h"
 #include "umd/runtime/fleet.h"
+#include "umd/runtime/link_text.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/stream.h"
 
@@ -84,9 +85,9 @@ void Fleet::look_at_flight(Stream& stream) {
             loss ? Error{loss->code, fmt::format("what {} wrote to device {} did not arrive there: {}",
                                                  stream.label(), to->device(), loss->text)}
                  : Error{orrErrorPeerAccess,
-                         fmt::format("what {} sent to device {} was lost, as the link between them went down "
-                                     "(orrery-smi shows links)",
-                                     stream.label(), to->device())};
+                         fmt::format("what {} sent to device {} was lost, as {} went down (orrery-smi shows "
+                                     "links)",
+                                     stream.label(), to->device(), lost_link(from, *to, gone.front().way))};
         for (const FlightSignal& signal : gone) {
             if (!loss) (void)fail_semaphore(*to, signal.slot->va, ORR_QERR_PEER_LOST, stream.label(), error);
         }
@@ -146,7 +147,8 @@ void Fleet::look_at_orphans() {
             const auto loss = orphans.from->loss();
             if (!loss && signal.comes_by(orphans.from->way_to(there))) return false;
             if (!signal.given_up(now_ns(), kPatienceNs)) return false;
-            const Error error = loss.value_or(Error{orrErrorPeerAccess, "the link went down"});
+            const Error error = loss.value_or(
+                Error{orrErrorPeerAccess, lost_link(*orphans.from, there, signal.way) + " went down"});
             return fail_semaphore(there, signal.slot->va, loss ? ORR_QERR_LOST : ORR_QERR_PEER_LOST,
                                   orphans.who, error);
         });

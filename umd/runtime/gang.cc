@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "umd/runtime/context.h"
+#include "umd/runtime/link_text.h"
 #include "umd/runtime/module.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/stream.h"
@@ -27,19 +28,6 @@ constexpr std::uint64_t kMemberPackets = 2;  // GANG and dispatch
 const char* apart(std::uint64_t detail) {
     return (detail & ORR_GANG_STARTED) != 0 ? "had run, made room for other work, and did not go on together"
                                             : "did not start together";
-}
-
-// A card of this process, or as sysfs names it (links/PORT/peer).
-std::string name_of(Fleet& fleet, std::uint64_t uid) {
-    for (const Context* card : fleet.contexts()) {
-        if (card->uid() == uid) return fmt::format("device {}", card->device());
-    }
-    return fmt::format("the card {:016x}", uid);
-}
-
-std::string name_of(Fleet& fleet, const WayLoss::Link& link) {
-    return fmt::format("the link from port {} of {} to {}", link.port, name_of(fleet, link.uid),
-                       link.peer == 0 ? "a switch" : name_of(fleet, link.peer));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ TEST_F(FaultText, ARaceHasBothSides) {
 }
 
 TEST(FaultTextOfTwo, AKernelInAnotherCardsMemoryIsToldWhoseItIs) {
-    const FakeSystem system(2);
+    FakeSystem system(2);
     void* there = nullptr;
     ASSERT_OK(orrSetDevice(1));
     ASSERT_OK(orrMalloc(&there, 4096));
@@ -215,6 +215,15 @@ TEST(FaultTextOfTwo, AKernelInAnotherCardsMemoryIsToldWhoseItIs) {
         ::testing::HasSubstr("in another card's memory (device 0 may not use memory of device 1: call"));
     EXPECT_THAT(of(0, Op::kKernel, ORR_FAULT_PEER_DOWN),
                 ::testing::HasSubstr("over a link that is down (memory of device 1): 8 bytes into"));
+    system.card(0).cut_link();
+    for (const Op op : {Op::kKernel, Op::kCopy})
+        EXPECT_THAT(
+            of(0, op, ORR_FAULT_PEER_DOWN),
+            ::testing::HasSubstr("over a link that is down (memory of device 1; the link from port 0 of "
+                                 "device 0 to device 1 went down): 8 bytes into"));
+    EXPECT_THAT(of(1, Op::kCopy, ORR_FAULT_PEER_DOWN), ::testing::HasSubstr("over a link that is down: "))
+        << "its own memory";
+    system.card(0).mend_link();
     EXPECT_THAT(of(0, Op::kCopy), ::testing::HasSubstr("against the memory's protection"));
     EXPECT_THAT(of(1, Op::kKernel), ::testing::HasSubstr("against the memory's protection"));
     ASSERT_OK(orrFree(there));

@@ -106,6 +106,9 @@ class Neighbour : public ::testing::Test {
         system_.card(1).hold_arrivals(false);
         EXPECT_EQ(poll(waiter), told_after(how)) << orrGetLastErrorText();
         if (!its_stream_first) EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("'source'"));
+        if (how != End::kLost)
+            EXPECT_THAT(orrGetLastErrorText(),
+                        ::testing::HasSubstr("the link from port 0 of device 0 to device 1 went down"));
         EXPECT_OK(orrSemaphoreDestroy(x));
         system_.card(0).mend_link();
     }

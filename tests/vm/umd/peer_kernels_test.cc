@@ -196,7 +196,8 @@ TEST_F(PeerKernels, LearnThatTheLinkWent) {
     }
     ASSERT_TRUE(cut);
     EXPECT_FAIL(orrStreamSynchronize(cards_[0]->stream), orrErrorPeerAccess, "kernel 'poll_there' accessed");
-    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("over a link that is down (memory of device 1)"));
+    EXPECT_THAT(orrGetLastErrorText(),
+                ::testing::HasSubstr("over a link that is down (memory of device 1; the link from port "));
     ASSERT_OK(orrSetDevice(1));
     ASSERT_OK(orrMemset(there, 1, 8)) << "its owner is not concerned";
     // And when the link is up again, it goes on.
