@@ -1,10 +1,13 @@
 #include "tools/run/profile.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -33,12 +36,17 @@ text::Result<std::unique_ptr<RankProfiles>> RankProfiles::create(const std::opti
     if (::mkdtemp(path.data()) == nullptr)
         return fail("{} cannot be made: {}", path, std::generic_category().message(errno));
     const std::string guest = share ? "/share/" + fs::path(path).filename().string() : "/share";
-    return std::unique_ptr<RankProfiles>(new RankProfiles(path, guest, !share, program, ranks));
+    // Whatever guests put into its place later.
+    const int folder = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) return fail("{}: {}", path, std::generic_category().message(errno));
+    return std::unique_ptr<RankProfiles>(new RankProfiles(path, folder, guest, !share, program, ranks));
 }
 
 RankProfiles::~RankProfiles() {
-    if (keep_) return;
+    ::close(folder_fd_);
     std::error_code ignored;
+    if (!own_.empty()) fs::remove_all(own_, ignored);
+    if (keep_) return;
     fs::remove_all(folder_, ignored);
 }
 
@@ -59,11 +67,35 @@ std::string RankProfiles::kept() {
     return fmt::format("what the ranks have left is kept in {}", folder_.string());
 }
 
+text::Result<std::vector<unsigned>> RankProfiles::take() {
+    std::string own = (fs::temp_directory_path() / "orrery-run-XXXXXX").string();
+    if (::mkdtemp(own.data()) == nullptr)
+        return fail("{} cannot be made: {}", own, std::generic_category().message(errno));
+    own_ = own;
+    std::vector<unsigned> there;
+    for (unsigned rank = 0; rank < ranks_; ++rank) {
+        // Without O_CLOEXEC: orrery-prof reads it by the name that it has in the own folder.
+        const int file = ::openat(folder_fd_, profile_of(rank).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        if (file < 0) continue;
+        struct stat about{};
+        if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) {
+            ::close(file);
+            continue;
+        }
+        files_.emplace_back(::fdopen(file, "rb"), &std::fclose);
+        std::error_code error;
+        fs::create_symlink(fmt::format("/proc/self/fd/{}", file), own_ / profile_of(rank), error);
+        if (error) return fail("{}: {}", own_.string(), error.message());
+        there.push_back(rank);
+    }
+    return there;
+}
+
 text::Result<RankProfiles::Put> RankProfiles::put_together(const std::vector<unsigned>& ranks,
                                                            const std::string& output) const {
     std::vector<std::string> command{program_.string(), "merge"};
     for (const unsigned rank : ranks)
-        command.push_back(file(rank).string());
+        command.push_back((own_ / profile_of(rank)).string());
     command.insert(command.end(), {"-o", output});
     const auto merged = child::run(command);
     if (!merged) return std::unexpected(merged.error());
@@ -75,14 +107,11 @@ text::Result<RankProfiles::Put> RankProfiles::put_together(const std::vector<uns
 }
 
 text::Result<void> RankProfiles::merge(const std::string& output) {
-    std::vector<unsigned> there, without, damaged;
-    for (unsigned rank = 0; rank < ranks_; ++rank) {
-        // What guests have put there may be anything.
-        std::error_code error;
-        const fs::file_status found = fs::symlink_status(file(rank), error);
-        const bool some = fs::is_regular_file(found) && fs::file_size(file(rank), error) != 0;
-        (some ? there : without).push_back(rank);
-    }
+    const auto taken = take();
+    if (!taken) return fail("{}; {}", taken.error().text, kept());
+    std::vector<unsigned> there = *taken, without, damaged;
+    for (unsigned rank = 0; rank < ranks_; ++rank)
+        if (!std::ranges::binary_search(there, rank)) without.push_back(rank);
     if (there.empty()) return fail("no rank has left a profile");
     const auto tried = [&](const std::vector<unsigned>& ranks,
                            const std::string& path) -> text::Result<bool> {
@@ -95,7 +124,7 @@ text::Result<void> RankProfiles::merge(const std::string& output) {
     if (!made) return std::unexpected(made.error());
     if (!*made) {
         // One may be good alone, and not go with another's.
-        const fs::path probe = folder_ / "probe";
+        const fs::path probe = own_ / "probe";
         std::vector<unsigned> good;
         for (const unsigned rank : there) {
             good.push_back(rank);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,25 +35,32 @@ class RankProfiles {
     text::Result<void> merge(const std::string& output);
 
   private:
-    RankProfiles(std::filesystem::path folder, std::string guest, bool own_share,
+    RankProfiles(std::filesystem::path folder, int folder_fd, std::string guest, bool own_share,
                  std::filesystem::path program, unsigned ranks)
         : folder_(std::move(folder)),
+          folder_fd_(folder_fd),
           guest_(std::move(guest)),
           own_share_(own_share),
           program_(std::move(program)),
           ranks_(ranks) {}
     std::filesystem::path file(unsigned rank) const;
     enum class Put : std::uint8_t { kMade, kRefused, kEnded };
+    // Opens what ranks have left, which may be anything, each file once, and gives it a name in a folder that
+    // no guest sees. The ranks that have left something.
+    text::Result<std::vector<unsigned>> take();
     // Kept: what they have left is not removed.
     std::string kept();
     // A failure: it could not be tried.
     text::Result<Put> put_together(const std::vector<unsigned>& ranks, const std::string& output) const;
 
     const std::filesystem::path folder_;
+    const int folder_fd_;
     const std::string guest_;
     const bool own_share_;
     const std::filesystem::path program_;
     const unsigned ranks_;
+    std::filesystem::path own_;
+    std::vector<std::unique_ptr<std::FILE, int (*)(std::FILE*)>> files_;
     bool keep_ = false;
 };
 

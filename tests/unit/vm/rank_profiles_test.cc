@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 
@@ -40,6 +42,7 @@ class MergesProfiles : public ::testing::Test {
         const auto options = (*profiles)->options();
         for (std::size_t rank = 0; rank < ranks.size(); ++rank)
             if (!ranks[rank].empty()) std::ofstream(options.at(2 * rank + 1)) << ranks[rank];
+        if (ranks_left) ranks_left(fs::path(options.at(1)).parent_path());
         return (*profiles)->merge(output().string());
     }
     fs::path output() const { return folder_ / "all"; }
@@ -48,6 +51,8 @@ class MergesProfiles : public ::testing::Test {
         const std::string all = text_of(folder_ / "calls");
         return static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));
     }
+    const fs::path& folder() const { return folder_; }
+    std::function<void(const fs::path&)> ranks_left;
     bool is_kept() const { return !fs::is_empty(folder_ / "share"); }
 
     // Puts the files into the output, unless one of them says "damaged".
@@ -62,11 +67,12 @@ case $all in *damaged*) exit 1 ;; esac
 printf %s "$all" > "$2"
 )";
 
-  private:
     static std::string text_of(const fs::path& path) {
         std::ifstream file(path);
         return {std::istreambuf_iterator<char>(file), {}};
     }
+
+  private:
     fs::path folder_;
 };
 
@@ -85,6 +91,25 @@ TEST_F(MergesProfiles, ButForDamagedOnes) {
         << all.error().text;
     EXPECT_EQ(made(), "ac");
     EXPECT_TRUE(is_kept());
+}
+
+// Guests write to the folder of the profiles, and links that they make there are the host's as well.
+TEST_F(MergesProfiles, AndNothingElseWhateverGuestsPutThere) {
+    prof_is(kMerge);
+    const fs::path victim = folder() / "victim";
+    std::ofstream(victim) << "mine";
+    ranks_left = [&](const fs::path& left) {
+        fs::create_symlink(victim, left / "probe");
+        fs::create_symlink(victim, left / "rank2.prof");
+        fs::create_directory(left / "rank3.prof");
+        ASSERT_EQ(::mkfifo((left / "rank4.prof").c_str(), 0600), 0);
+    };
+    const auto all = merged({"a", "damaged", "", "", "", "f"});
+    ASSERT_FALSE(all);
+    EXPECT_NE(all.error().text.find("what rank 1 has left is damaged"), std::string::npos)
+        << all.error().text;
+    EXPECT_EQ(made(), "af");
+    EXPECT_EQ(text_of(victim), "mine");
 }
 
 TEST_F(MergesProfiles, WhatDiesByItselfMeansDamage) {
