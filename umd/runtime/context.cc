@@ -162,9 +162,9 @@ bool Context::went_by_host(int peer) const {
     return way != ways_.end() && way->second.by_host;
 }
 
-Result<std::shared_ptr<Stream>> Context::take_copy_stream() {
+Result<std::shared_ptr<Stream>> Context::take_copy_stream(std::vector<std::shared_ptr<Stream>>& ended) {
     while (true) {
-        std::shared_ptr<Stream> stream;  // goes without the lock if it has stopped meanwhile
+        std::shared_ptr<Stream> stream;
         {
             const std::lock_guard lock(mutex_);
             if (copy_streams_.empty()) break;
@@ -172,6 +172,7 @@ Result<std::shared_ptr<Stream>> Context::take_copy_stream() {
             copy_streams_.pop_back();
         }
         if (!stream->error()) return stream;
+        ended.push_back(std::move(stream));
     }
     auto stream = Stream::create(*this, 64, 0, named("copies by the host"));
     if (stream) (*stream)->set_helps();
@@ -179,6 +180,7 @@ Result<std::shared_ptr<Stream>> Context::take_copy_stream() {
 }
 
 void Context::give_copy_stream(std::shared_ptr<Stream> stream) {
+    if (stream->error()) return;
     const std::lock_guard lock(mutex_);
     // More go with their queues, which are everybody's; the parameter does so behind the lock.
     if (copy_streams_.size() < kKeptCopyStreams) copy_streams_.push_back(std::move(stream));

@@ -310,10 +310,18 @@ std::optional<Error> Gangs::way_lost(const Gang& gang, std::uint64_t detail) {
         const auto loss = way.from->way_loss(*way.to, way.number);
         if (!loss) continue;
         if (auto lost = loss_of_either(*way.from, *way.to)) return *lost;
+        // A card on the way that is gone has taken its links along.
+        for (Context* const card : way.from->fleet().contexts()) {
+            const bool at_link =
+                loss->link && (card->uid() == loss->link->uid || card->uid() == loss->link->peer);
+            if (!at_link) continue;
+            if (auto lost = card->ask()) return *lost;
+        }
         const std::string what =
-            loss->link ? name_of(way.from->fleet(), *loss->link) + " went down"
-                       : fmt::format("the way between devices {} and {} was given up for another one",
-                                     way.from->device(), way.to->device());
+            loss->link
+                ? name_of(way.from->fleet(), *loss->link) + " went down"
+                : fmt::format("the way between devices {} and {} {}", way.from->device(), way.to->device(),
+                              loss->there ? "was given up for another one" : "was lost");
         return Error{
             orrErrorPeerAccess,
             fmt::format("the parts of a launch over several devices {}: {} before they had met, so what "

@@ -140,14 +140,15 @@ Status Staging::begin_help(Stream& helper) {
 
 Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
                         const CopyShape& shape) {
-    std::shared_ptr<Stream> helper;  // one that has stopped goes without the lock: tools are told of its work
-    const std::lock_guard lock(mutex_);
-    ORR_TRY(ready, prepare(stream));
-    ORR_TRY(shared, buffer_.share(other.device()));
-    ORR_TRY(taken, other.take_copy_stream());
-    helper = *std::move(taken);
-    Status done = begin_help(*helper);
-    if (done) {
+    std::vector<std::shared_ptr<Stream>> ended;
+    std::shared_ptr<Stream> helper;
+    const auto copied = [&]() -> Status {
+        const std::lock_guard lock(mutex_);
+        ORR_TRY(ready, prepare(stream));
+        ORR_TRY(shared, buffer_.share(other.device()));
+        ORR_TRY(taken, other.take_copy_stream(ended));
+        helper = *std::move(taken);
+        ORR_TRY(helps, begin_help(*helper));
         // Also if the copy ends by an exception nobody stops a helper that is gone.
         struct End {
             Staging& staging;
@@ -157,9 +158,11 @@ Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64
             }
         };
         const End end{*this};
-        done = between_with(stream, *helper, pushes, dst, src, shape);
-    }
-    if (!helper->error()) other.give_copy_stream(std::move(helper));
+        return between_with(stream, *helper, pushes, dst, src, shape);
+    };
+    Status done = copied();
+    // One that is not kept ends, and what a tool does when it is told of that may need this lock.
+    if (helper != nullptr) other.give_copy_stream(std::move(helper));
     return done;
 }
 

@@ -294,6 +294,21 @@ TEST_F(GangTest, ALinkThatWentDownIsNoTimeout) {
     card(1).mend_link();
 }
 
+// Behind a switch, say, nobody knows which link it was.
+TEST_F(GangTest, AWayThatIsGoneWasNotGivenUpForAnother) {
+    card(0).names_losses = card(1).names_losses = false;
+    make_stream(0, 20'000);
+    occupy(1);
+    ASSERT_OK(launch_pair());
+    card(1).cut_link();
+    EXPECT_FAIL(orrStreamSynchronize(stream_[0]), orrErrorPeerAccess,
+                "the way between devices 0 and 1 was lost before they had met");
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("No way over links that are up is left"));
+    busy_[1] = false;
+    EXPECT_EQ(orrStreamSynchronize(stream_[1]), orrErrorPeerAccess);
+    card(1).mend_link();
+}
+
 // The limit passes when the link is up again.
 TEST_F(GangTest, ALinkThatWentDownAndCameUpIsTheCause) {
     for (const bool named : {true, false}) {

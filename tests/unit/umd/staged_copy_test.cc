@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/umd/api_test.h"
@@ -444,6 +445,49 @@ TEST_F(StagedFault, TheNextCopyGoesThroughWithATool) {
         ASSERT_OK(orrMemcpyAsync(good_, src_[1], kBytes, orrMemcpyDefault, stream_[1]));
     }
     EXPECT_OK(orrProfUnsubscribe(subscription));
+}
+
+// A queue that is not kept ends with its copy, of whose work a tool is told there.
+TEST_F(StagedFault, AToolMayCopyWhenItIsToldOfACopysQueue) {
+    static thread_local orrStream_t t_own;
+    struct Sides {
+        void *to, *from;
+    } sides{good_, src_[0]};
+    const auto hears = [](void* user, const orrProfRecord* record) {
+        const auto& all = *static_cast<const Sides*>(user);
+        if (record->kind != orrProfWorkDone || t_own == nullptr) return;
+        EXPECT_OK(orrMemcpyAsync(all.to, all.from, 64, orrMemcpyDefault, std::exchange(t_own, nullptr)));
+    };
+    constexpr unsigned kThreads = 8;
+    FakeCard& sink = system_.card(3);
+    const auto queues = [&] {
+        const std::lock_guard lock(sink.mutex());
+        return sink.queues.size();
+    };
+    const std::size_t before = queues();
+    std::vector<orrStream_t> streams;
+    for (unsigned i = 0; i < kThreads; ++i)
+        streams.push_back(stream_on(0));
+    sink.pause(true);
+    orrProfSubscription_t subscription = nullptr;
+    orrProfOptions options = ORR_INIT(orrProfOptions);
+    options.want = orrProfWantWork;
+    ASSERT_OK(orrProfSubscribe(&subscription, hears, &sides, &options));
+    std::vector<std::thread> copiers;
+    for (const orrStream_t stream : streams)
+        copiers.emplace_back([&, stream] {
+            t_own = stream;
+            EXPECT_OK(orrMemcpyAsync(good_, src_[0], kBytes, orrMemcpyDefault, stream));
+            t_own = nullptr;
+        });
+    while (queues() < before + kThreads)
+        std::this_thread::yield();
+    sink.pause(false);
+    for (std::thread& copier : copiers)
+        copier.join();
+    EXPECT_OK(orrProfUnsubscribe(subscription));
+    for (const orrStream_t stream : streams)
+        EXPECT_OK(orrStreamDestroy(stream));
 }
 
 TEST_F(StagedFault, NothingOfAnAbortedStreamRuns) {
