@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -77,9 +76,8 @@ TEST_F(SilentRemoval, UnbindingDoesNotWaitForAnotherCardsFirmware) {
     }
     ASSERT_EQ(writer.queue->run(std::vector{fill(kVa, kMiB, 5)}), 0);
     // As long as it moves nobody takes it for dead before mailbox_timeout_ms, which are two minutes.
-    std::atomic<bool> stop = false;
-    std::thread worker([&] {
-        while (!stop)
+    std::jthread worker([&](const std::stop_token& stop) {
+        while (!stop.stop_requested())
             run_and_look(busy, nop());
     });
     ASSERT_TRUE(write_file(kLimit, "300"));
@@ -101,7 +99,7 @@ TEST_F(SilentRemoval, UnbindingDoesNotWaitForAnotherCardsFirmware) {
     // When the firmware hears again it does what it was asked.
     ASSERT_NO_FATAL_FAILURE(lie("clear"));
     Place later(node(0));
-    stop = true;
+    worker.request_stop();
     worker.join();
     while (dead() != 1)
         ::usleep(5'000);
