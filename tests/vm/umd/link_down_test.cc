@@ -253,16 +253,16 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         options.devices = devices;
         options.device_count = 2;
         ASSERT_OK(orrTaskGraphCreate(&tasks_, &options));
-        orrTaskData_t datum = nullptr;
         orrTaskKernel_t kernel = nullptr;
+        std::vector<std::uint64_t> zeros((1 << 20) / sizeof(std::uint64_t));
+        task_count_ = static_cast<std::uint64_t>(count);
         const auto image = umd_test_kernels_image();
-        ASSERT_OK(orrTaskDataCreate(&datum, tasks_, nullptr, 1 << 20));
+        ASSERT_OK(orrTaskDataCreate(&datum_, tasks_, zeros.data(), 1 << 20));
         ASSERT_OK(orrTaskKernelCreate(&kernel, tasks_, image.data(), image.size(), "add_value"));
         const TestArgs args{nullptr, 16, 1};
         orrTask_t second = 0;
         for (int n = 0; n < count; ++n) {
-            const orrTaskAccess access{datum, n == 0 ? orrTaskAccessWrite : orrTaskAccessReadWrite, 0,
-                                       offsetof(TestArgs, data), 0};
+            const orrTaskAccess access{datum_, orrTaskAccessReadWrite, 0, offsetof(TestArgs, data), 0};
             orrTaskDesc task = ORR_INIT(orrTaskDesc);
             task.kernel = kernel;
             task.grid = task.block = {1, 1, 1};
@@ -280,6 +280,11 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
     orrError_t end_tasks() {
         const orrError_t ended = orrTaskGraphWait(tasks_);
         told_text_ = orrGetLastErrorText();
+        if (ended == orrSuccess) {  // each has added 1, on what the other card had written
+            std::vector<std::uint64_t> sums((1 << 20) / sizeof(std::uint64_t));
+            EXPECT_OK(orrTaskDataRead(sums.data(), datum_, 1 << 20));
+            EXPECT_EQ(sums[0], task_count_);
+        }
         EXPECT_OK(orrTaskGraphDestroy(tasks_));
         tasks_ = nullptr;
         return ended;
@@ -372,6 +377,8 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
     std::vector<void*> members_;
     void* multicast_ = nullptr;
     orrTaskGraph_t tasks_ = nullptr;
+    orrTaskData_t datum_ = nullptr;
+    std::uint64_t task_count_ = 0;
     std::string told_text_;
 };
 
@@ -413,7 +420,14 @@ TEST_P(LinkDown, TheRightOneIsTold) {
         ASSERT_NO_FATAL_FAILURE(once());
         return;
     }
-    const orrError_t told = learn();
+    orrError_t told = learn();
+    // A link that goes down while nothing of the tasks is on it takes nothing from them: all is done, and the
+    // next ones' is cut. On a slow host it stands idle for most of the time.
+    for (int tries = 0; what() == Crosses::kTasks && told == orrSuccess && tries < 20; ++tries) {
+        ASSERT_NO_FATAL_FAILURE(begin());
+        ASSERT_NO_FATAL_FAILURE(cut());
+        told = learn();
+    }
     const std::string text = told_text_;
     store(0, 1);  // a kernel that nobody has told ends
     EXPECT_EQ(told, orrErrorPeerAccess) << text;
