@@ -65,7 +65,7 @@ TEST_F(Damage, NoneIsTaken) {
 }
 
 // Of the header every byte; of the first block of each kind every byte of its header, of the others each
-// fifth, another one each time; and some of each payload.
+// 13th, another one each time; and some of each payload.
 TEST_F(Damage, EveryKindOfByteCounts) {
     const std::vector<std::uint8_t> bytes = good();
     std::vector<std::size_t> places;
@@ -75,9 +75,9 @@ TEST_F(Damage, EveryKindOfByteCounts) {
     std::size_t others = 0;
     for (const TraceBlock& block : blocks()) {
         const bool first = kinds.insert(block.header.kind).second;
-        for (std::size_t i = first ? 0 : others++ % 5; i < sizeof(orr_otrace_block); i += first ? 1 : 5)
+        for (std::size_t i = first ? 0 : others++ % 13; i < sizeof(orr_otrace_block); i += first ? 1 : 13)
             places.push_back(block.offset + i);
-        for (std::size_t i = 0; i < block.header.stored_bytes; i += 1 + block.header.stored_bytes / 16)
+        for (std::size_t i = 0; i < block.header.stored_bytes; i += 1 + block.header.stored_bytes / 5)
             places.push_back(block.offset + sizeof(orr_otrace_block) + i);
     }
     for (std::size_t i = 0; i < sizeof(orr_otrace_block); ++i)
