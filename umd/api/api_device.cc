@@ -208,6 +208,7 @@ orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags) {
         // Before buffers take all grants of the link: what says that copies have arrived there.
         ORR_TRY(slot, (*other)->semaphores().take(true));
         ORR_TRY(shared, runtime.memory().share_block(*(*slot)->block, device));
+        runtime.offer_again();
         ORR_TRY(enabled, runtime.memory().enable_peer(device, peer));
         (*own)->add_peer(**other);
         return {};

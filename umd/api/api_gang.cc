@@ -62,6 +62,7 @@ orrError_t orrLaunchGang(const orrLaunchParams* const* parts, size_t count, unsi
             }
             all.push_back(std::move(*part));
         }
+        runtime.offer_again();
         return all.front().stream->context().fleet().gangs().launch(std::move(all));
     });
 }

@@ -247,6 +247,7 @@ orrError_t orrGraphLaunch(orrGraphExec_t exec, orrStream_t stream) {
         ORR_TRY(queue, runtime.stream(stream));
         if ((*queue)->capturing())
             return refuse_capture(**queue, "orrGraphLaunch (add a child graph instead)");
+        runtime.offer_again();
         return found->launch(*queue);
     });
 }

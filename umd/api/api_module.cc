@@ -38,6 +38,7 @@ orrError_t launch(orrFunction_t function, orrDim3 grid, orrDim3 block, const voi
                                   local_bytes, flags);
         }
         if (!valid) return valid;
+        runtime.offer_again();
         ORR_TRY(packet, make_launch(*kernel, grid, block, local_bytes, flags));
         ORR_TRY(index, (*queue)->submit_kernel(*packet, {static_cast<const std::byte*>(args), bytes},
                                                kernel->name, kernel->context->peers()));

@@ -97,6 +97,31 @@ std::string why_refused(const QueueState& state, OpNote note, const Context& con
     return fault_name(state.error_detail);
 }
 
+// What a card may say of another one's memory, when it cannot be reached.
+bool is_of_peer(const QueueState& state) {
+    switch (state.error_detail) {
+        case ORR_FAULT_PEER_DOWN:
+        case ORR_FAULT_PEER_DENIED:
+        case ORR_FAULT_NO_ROUTE:
+        case ORR_FAULT_PEER_BUSY:
+        case ORR_FAULT_PEER_KEY:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// The cause, if it is that the card which has the memory is gone: the card that went there knows of its way
+// only, the driver of both.
+std::optional<Error> lost_owner(const QueueState& state, const Context& context) {
+    const auto memory = context.memory().find(state.error_address);
+    if (!is_of_peer(state) || !memory || memory->elsewhere || memory->device == context.device())
+        return std::nullopt;
+    for (Context* const owner : context.fleet().contexts())
+        if (owner->device() == memory->device) return owner->ask();
+    return std::nullopt;
+}
+
 const char* trap_name(std::uint64_t cause) {
     switch (cause) {
         case 0:
@@ -418,11 +443,13 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         subject(note) + (note.op == Op::kCopy ? failing_copy(state, packet, args) : std::string());
     switch (state.error) {
         case ORR_QERR_FAULT: {
-            const bool of_peer =
-                state.error_detail == ORR_FAULT_PEER_DOWN || state.error_detail == ORR_FAULT_PEER_DENIED ||
-                state.error_detail == ORR_FAULT_NO_ROUTE || state.error_detail == ORR_FAULT_PEER_BUSY ||
-                state.error_detail == ORR_FAULT_PEER_KEY;
-            return {of_peer ? orrErrorPeerAccess : orrErrorIllegalAddress,
+            if (const auto loss = lost_owner(state, context)) {
+                return {orrErrorDeviceLost,
+                        fmt::format("{} accessed {:#x}{}: {}, and that device is lost: {}{}", who,
+                                    state.error_address, faulting_code(state, note, context),
+                                    place(state.error_address, packet, context), loss->text, tail)};
+            }
+            return {is_of_peer(state) ? orrErrorPeerAccess : orrErrorIllegalAddress,
                     fmt::format("{} accessed {:#x} {}{}: {}{}{}", who, state.error_address,
                                 why_refused(state, note, context), faulting_code(state, note, context),
                                 place(state.error_address, packet, context),

@@ -5,7 +5,9 @@
 // Card memory below kOwnBlock bytes comes out of slabs, larger pieces have a buffer of their own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -126,6 +128,10 @@ class Memory {
 
     // Lets `device` write to all memory of `peer`, of now and later.
     Status enable_peer(int device, int peer);
+    // Memory that came while no way led to its card is not seen by those who may write there. Whoever looks
+    // for it, or lets kernels do so, has it offered again first: to each device that reaches the peer now.
+    bool awaits_ways() const { return awaits_ways_.load(std::memory_order_acquire); }
+    void offer_again(const std::function<bool(int device, int peer)>& reaches);
     bool peer_enabled(int device, int peer) const;
     // nullopt: it can. Otherwise why `device` cannot write to this allocation of another card.
     std::optional<Error> peer_refusal(int device, const Allocation& allocation) const;
@@ -209,6 +215,7 @@ class Memory {
     // this order.
     std::mutex changes_;
     mutable std::shared_mutex mutex_;
+    std::atomic<bool> awaits_ways_{false};  // some Block::refused may be for want of a way
     std::map<int, Card> cards_;
     std::map<std::uint64_t, Allocation> allocations_;
     std::map<Block*, std::unique_ptr<Block>> blocks_;

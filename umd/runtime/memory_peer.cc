@@ -18,17 +18,36 @@ Status Memory::share(Block& block, int device, std::uint32_t flags) {
 void Memory::offer(Block& block, int device, std::uint32_t flags) {
     auto shared = share(block, device, flags);
     const std::lock_guard lock(mutex_);
-    if (shared)
+    if (shared) {
         block.refused.erase(device);
-    else
-        block.refused[device] = shared.error();
+        return;
+    }
+    block.refused[device] = shared.error();
+    if (shared.error().code == orrErrorPeerAccess) awaits_ways_.store(true, std::memory_order_release);
 }
 
-// An import that fails (a card has 256 grants) does not fail the allocation: its owner can use the memory all
-// the same. Who copies to it over the link learns the reason.
+// An import that fails (a card has 256 grants, or no way leads there) does not fail the allocation: its owner
+// can use the memory all the same. Who copies to it over the link learns the reason, or has it offered again.
 void Memory::share_with_writers(Block& block) {
     for (const auto& [number, card] : cards_) {
         if (card.may_write.contains(block.device)) offer(block, number, peer_rights(number, block.device));
+    }
+}
+
+void Memory::offer_again(const std::function<bool(int device, int peer)>& reaches) {
+    const std::lock_guard changing(changes_);
+    // What is refused from here on raises it again.
+    awaits_ways_.store(false, std::memory_order_release);
+    for (const auto& [block, owned] : blocks_) {
+        std::vector<int> devices;
+        for (const auto& [device, error] : block->refused)
+            if (error.code == orrErrorPeerAccess) devices.push_back(device);
+        for (const int device : devices) {
+            if (cards_.at(device).may_write.contains(block->device) && reaches(device, block->device))
+                offer(*block, device, peer_rights(device, block->device));
+            else
+                awaits_ways_.store(true, std::memory_order_release);
+        }
     }
 }
 

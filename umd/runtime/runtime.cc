@@ -226,6 +226,14 @@ bool Runtime::went_by_host(int number, int peer) const {
     return context != nullptr && context->went_by_host(peer);
 }
 
+void Runtime::offer_awaited() {
+    memory_.offer_again([this](int number, int peer) {
+        Context* const own = cards_[static_cast<std::size_t>(number)]->context.load();
+        const Context* const other = cards_[static_cast<std::size_t>(peer)]->context.load();
+        return own != nullptr && other != nullptr && own->reaches(*other);
+    });
+}
+
 Result<std::shared_ptr<Stream>> Runtime::stream(orrStream_t handle) {
     if (handle != nullptr) {
         auto stream = streams.find_shared(handle);

@@ -69,6 +69,10 @@ class Runtime {
     Result<bool> linked(int device, int peer);
     // Whether copies between them, for which peer access is not enabled, have gone through the host's memory.
     bool went_by_host(int device, int peer) const;
+    // Cards to which ways lead again get what came meanwhile of the memory that they may use.
+    void offer_again() {
+        if (memory_.awaits_ways()) offer_awaited();
+    }
 
     // What is behind a descriptor of another process, and the card that has it.
     struct Found {
@@ -105,6 +109,7 @@ class Runtime {
     };
     static Result<Runtime*> make();
     Status open();
+    void offer_awaited();
 
     // Null: there is none yet, or it is the parent's.
     inline static std::atomic<Runtime*> usable_{nullptr};

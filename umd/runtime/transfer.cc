@@ -126,6 +126,7 @@ Result<Transfer> check_memory(Runtime& runtime, void* dst, std::uint64_t dst_byt
     Transfer transfer;
     transfer.dst = reinterpret_cast<std::uintptr_t>(dst);
     transfer.src = reinterpret_cast<std::uintptr_t>(src);
+    runtime.offer_again();
     ORR_TRY(found, look_up(runtime, transfer.dst, dst_bytes, "destination"));
     transfer.dst_memory = *found;
     found = look_up(runtime, transfer.src, src_bytes, "source");
@@ -192,6 +193,7 @@ Result<CheckedFill> check_fill(Runtime& runtime, void* dst, std::uint64_t patter
                     pattern_bytes);
     }
     ORR_TRY(span, span_of({width, height, 1, pitch, height}, "memset"));
+    runtime.offer_again();
     ORR_TRY(memory, runtime.memory().find_range(va, *span, kWhat));
     ORR_TRY(writable, check_writable(*memory, va));
     fill.memory = *memory;

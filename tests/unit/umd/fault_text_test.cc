@@ -229,6 +229,35 @@ TEST(FaultTextOfTwo, AKernelInAnotherCardsMemoryIsToldWhoseItIs) {
     ASSERT_OK(orrFree(there));
 }
 
+// Whatever the card has seen of it first.
+TEST(FaultTextOfTwo, WhoLosesTheOwnerIsToldSo) {
+    FakeSystem system(2);
+    void* there = nullptr;
+    ASSERT_OK(orrSetDevice(1));
+    ASSERT_OK(orrMalloc(&there, 4096));
+    ASSERT_OK(orrSetDevice(0));
+    Context& context = **(*Runtime::get())->context(0);
+    QueueState state;
+    state.error = ORR_QERR_FAULT;
+    state.error_address = reinterpret_cast<std::uintptr_t>(there) + 8;
+    const auto of = [&](Op op, std::uint64_t fault) {
+        state.error_detail = fault;
+        return describe_queue_error(state, {op, "k"}, {}, context);
+    };
+    EXPECT_EQ(of(Op::kKernel, ORR_FAULT_NO_ROUTE).code, orrErrorPeerAccess);
+    system.card(1).lose();
+    for (const auto fault : {ORR_FAULT_NO_ROUTE, ORR_FAULT_PEER_DOWN, ORR_FAULT_PEER_DENIED}) {
+        for (const Op op : {Op::kKernel, Op::kCopy}) {
+            const Error told = of(op, fault);
+            EXPECT_EQ(told.code, orrErrorDeviceLost);
+            EXPECT_THAT(told.text, ::testing::HasSubstr("4096 bytes at "));
+            EXPECT_THAT(told.text, ::testing::HasSubstr(" on device 1, and that device is lost: "));
+        }
+    }
+    EXPECT_EQ(of(Op::kKernel, ORR_FAULT_PERMISSION).code, orrErrorIllegalAddress);
+    ASSERT_OK(orrFree(there));
+}
+
 TEST_F(FaultText, TextsOfAModuleReachNoTerminalAsTheyAre) {
     // An assertion's expression, file, function and line; what __builtin_source_location() gives.
     constexpr std::uint64_t kStart = 0x7000'0000;

@@ -4,6 +4,7 @@
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/runtime.h"
 
 namespace orrery::umd::test {
 namespace {
@@ -97,6 +98,52 @@ TEST(Peer, NoWayToACardThatIsLostSaysSo) {
     EXPECT_FAIL(orrDeviceEnablePeerAccess(1, 0), orrErrorDeviceLost, "as device 1 is lost");
     // The third is not involved.
     EXPECT_FAIL(orrDeviceEnablePeerAccess(2, 0), orrErrorPeerAccess, "no way over links");
+}
+
+// Memory that came while no way led to its card belongs to who may use it, once one does: whether a copy looks
+// for it, or a kernel may, or the program asks for access again.
+TEST(Peer, WhatCameWhileALinkWasDownIsSharedWhenItIsUp) {
+    FakeSystem system(2);
+    for (std::size_t card = 0; card < 2; ++card)
+        system.card(card).peer_reads = true;
+    void* mine = malloc_on(0, 4096);
+    ASSERT_OK(orrMemset(mine, 0x42, 4096));
+    ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
+    const auto wait_for_link = [](int up) {
+        int can = 1 - up;
+        for (int tries = 0; tries < 1000 && can != up; ++tries)
+            EXPECT_OK(orrDeviceCanAccessPeer(&can, 0, 1));
+        EXPECT_EQ(can, up);
+    };
+    std::vector<void*> all;
+    const auto& memory = (*Runtime::get())->memory();
+    const auto refusal = [&](void* there) {
+        return memory.peer_refusal(0, *memory.find(reinterpret_cast<std::uintptr_t>(there)));
+    };
+    for (int round = 0; round < 3; ++round) {
+        SCOPED_TRACE(round);
+        system.card(0).cut_link();
+        wait_for_link(0);
+        void* there = all.emplace_back(malloc_on(1, 2 << 20));
+        ASSERT_TRUE(refusal(there).has_value());
+        EXPECT_THAT(refusal(there)->text, ::testing::HasSubstr("No way over links that are up"));
+        ASSERT_OK(orrSetDevice(0));
+        system.card(0).mend_link();
+        EXPECT_TRUE(refusal(there).has_value()) << "nobody has looked";
+        wait_for_link(1);
+        if (round == 0) {
+            ASSERT_OK(orrMemcpy(there, mine, 4096, orrMemcpyDefault));
+        } else if (round == 1) {
+            ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
+        } else {
+            (*Runtime::get())->offer_again();  // as a launch does
+        }
+        EXPECT_FALSE(refusal(there).has_value());
+        EXPECT_FALSE(memory.awaits_ways());
+    }
+    for (void* one : all)
+        ASSERT_OK(orrFree(one));
+    ASSERT_OK(orrFree(mine));
 }
 
 TEST(Peer, GrantsThatRunOutCostOnlyTheRestPeerAccess) {

@@ -159,10 +159,33 @@ TEST_F(PulledCable, CopiesGoThroughTheHostMeanwhile) {
     EXPECT_EQ(way.enabled, 1);
     EXPECT_EQ(way_of(0, 1).kind, orrPeerWayLink) << "those on this side of it are joined";
     ASSERT_NO_FATAL_FAILURE(copy_all());
+    // What comes meanwhile is the first card's, too, once it is reached again: as soon as a kernel looks.
+    constexpr std::size_t kWords = (2 << 20) / 8;
+    void *news = nullptr, *here = nullptr;
+    ASSERT_OK(orrSetDevice(last_));
+    ASSERT_OK(orrMalloc(&news, 8 * kWords));
+    ASSERT_OK(orrMemset(news, 0, 8 * kWords));
+    Card card(0);
+    ASSERT_OK(orrMalloc(&here, 8 * kWords));
+    ASSERT_OK(orrMemset(here, 3, 8 * kWords));
+    const auto write_there = [&] {
+        const TestArgs args{static_cast<std::uint64_t*>(here), kWords, reinterpret_cast<std::uintptr_t>(news)};
+        EXPECT_OK(card.launch("write_there", args, 8, 4));
+        return orrStreamSynchronize(card.stream);
+    };
+    EXPECT_EQ(write_there(), orrErrorIllegalAddress) << "it is not mapped";
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("No way over links that are up"));
+    card.renew_stream();
 
     ASSERT_EQ(ask_host("cable", "plug", std::chrono::seconds(30)), "ok\n");
     ASSERT_NO_FATAL_FAILURE(wait_for_way(orrPeerWayLink));
+    EXPECT_OK(write_there());
+    std::uint64_t last = 0;
+    ASSERT_OK(orrMemcpy(&last, at(news, 8 * (kWords - 1)), 8, orrMemcpyDefault));
+    EXPECT_EQ(last, 0x0303'0303'0303'0304u);
     ASSERT_NO_FATAL_FAILURE(copy_all());
+    ASSERT_OK(orrFree(news));
+    ASSERT_OK(orrFree(here));
 }
 
 }  // namespace
