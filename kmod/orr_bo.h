@@ -151,8 +151,8 @@ bool orr_peer_any_held(void);
 u32 orr_number_new(void);
 int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
 	      unsigned int held_ms);
-int orr_await_count(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
-		    unsigned int held_ms);
+int orr_await_count(struct orr_device *odev, const struct orr_device *whose, u32 reg, u32 value,
+		    unsigned int limit_us, unsigned int held_ms);
 int orr_await_or_lose(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
 		      unsigned int held_ms, const char *why);
 unsigned int orr_peer_collect(struct orr_device *cards[], unsigned int room);

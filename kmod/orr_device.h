@@ -22,7 +22,7 @@
  *   orr_device.grant_lock mutex    grant registers of all link ports, and slots
  *   orr_barriers.lock    mutex     orr_barrier.c: registers of the barrier unit, and its slots
  *   orr_device.key_lock  mutex     keys that this card's requests carry
- *   orr_device.drain_lock mutex    what passes through this card is being hurried
+ *   orr_device.drain_lock mutex    what passes through this card is to be hurried, or a link reset
  *   orr_registry_lock    mutex     orr_peer.c: which cards exist; whether a debugger holds one
  *   mmap_lock (core)               munmap() may free a BO: nothing below may fault in user memory
  *   orr_device.bo_lock   mutex     list of BOs, and the DMA mappings of each
@@ -35,16 +35,17 @@
  *   orr_device.pages_lock spinlock doorbell pages
  *   orr_multicasts.lock  spinlock  multicasts of a card
  *   orr_pairs_lock       spinlock  orr_route.c: which ways there are
+ *   orr_device.holders_lock spinlock  whose mappings need which grant
  *   orr_device.queue_lock spinlock number -> queue
  *   dma_fence.lock (of a struct orr_fence)
  *   orr_queue.lock       spinlock  waiters of a queue, what it is armed for
  *   orr_mailbox.lock     spinlock  both mailbox rings
  *   orr_restart.pulse_lock spinlock  looks at the heartbeat
  *
- * All spinlocks but pages_lock, orr_multicasts.lock, orr_pairs_lock and pulse_lock are taken in
- * interrupts. Hardware is touched inside orr_enter() and orr_exit() only; nothing sleeps for user space
- * in there, so that unbinding never waits for a process. Only an import of another driver's memory waits
- * for that driver in there.
+ * All spinlocks but pages_lock, orr_multicasts.lock, orr_pairs_lock, holders_lock and pulse_lock are
+ * taken in interrupts. Hardware is touched inside orr_enter() and orr_exit() only; nothing sleeps for
+ * user space in there, nor for another card, so that unbinding never waits for a process or a
+ * debugger. Only an import of another driver's memory waits for that driver in there.
  */
 #ifndef _ORR_DEVICE_H_
 #define _ORR_DEVICE_H_
@@ -403,7 +404,7 @@ struct orr_device {
 	struct orr_used_link used_links[ORR_LINK_MAX_PORTS];
 	/** @owed_route: nothing more is written before it is taken; orr_routes_lock */
 	struct orr_owed_route owed_route;
-	/** @drain_lock: guards @drains and @link_resets */
+	/** @drain_lock: guards @drains and @link_resets; nobody waits for a card in it */
 	struct mutex drain_lock;
 	/** @drains: by port, commands written since the card's reset */
 	u32 drains[ORR_LINK_MAX_PORTS];
@@ -427,8 +428,10 @@ struct orr_device {
 	u32 keys_set;
 	/** @keys_seen: so many were in effect when somebody looked */
 	u32 keys_seen;
-	/** @grant_lock: guards the grant registers, @grants and @grant_commands */
+	/** @grant_lock: guards the grant registers, @grants and @grant_commands; waits for the card */
 	struct mutex grant_lock;
+	/** @holders_lock: guards besides who holds which of @grants, and how often */
+	spinlock_t holders_lock;
 	/** @grants: by slot, the same on all link ports */
 	struct orr_grant grants[ORR_LINK_GRANT_SLOTS];
 	/** @grant_commands: written since the card's reset */
@@ -468,7 +471,7 @@ static inline bool orr_fw_fails(struct orr_device *odev)
 	return (odev->info.fw_abi & 0xffff) >= 2;
 }
 
-static inline bool orr_is_lost(struct orr_device *odev)
+static inline bool orr_is_lost(const struct orr_device *odev)
 {
 	return test_bit(0, &odev->lost);
 }

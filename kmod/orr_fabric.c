@@ -315,7 +315,7 @@ static void orr_exports_drain(struct orr_file *file, const struct orr_export *on
 		}
 	}
 	for_each_set_bit(port, &ports, ORR_LINK_MAX_PORTS)
-		orr_port_drain(odev, port, 1);
+		orr_port_drain(odev, odev, port, 1);
 }
 
 static void orr_export_end(struct orr_device *odev, unsigned long number)

@@ -306,6 +306,6 @@ void orr_foreign_clear_work(struct work_struct *work)
 	for_each_set_bit(port, &ports, ORR_LINK_MAX_PORTS) {
 		enum orr_drain drain = ORR_DRAIN_PATIENT;
 
-		orr_port_drain_sender(odev, port, &drain);
+		orr_port_drain_sender(odev, odev, port, &drain);
 	}
 }

@@ -44,6 +44,7 @@ void orr_grants_init(struct orr_device *odev)
 {
 	unsigned int slot;
 
+	spin_lock_init(&odev->holders_lock);
 	for (slot = 0; slot < ORR_LINK_GRANT_SLOTS; slot++)
 		INIT_LIST_HEAD(&odev->grants[slot].holders);
 }
@@ -131,11 +132,13 @@ static void orr_holder_free(struct orr_holder *holder)
 }
 
 /* One more mapping. Takes what is in *@spare if it is the first of that process. */
-static void orr_grant_hold(struct orr_grant *grant, const struct orr_tenant *tenant,
-			   struct orr_holder **spare)
+static void orr_grant_hold(struct orr_device *owner, struct orr_grant *grant,
+			   const struct orr_tenant *tenant, struct orr_holder **spare)
 {
-	struct orr_holder *holder = orr_holder_find(grant, tenant);
+	struct orr_holder *holder;
 
+	lockdep_assert_held(&owner->holders_lock);
+	holder = orr_holder_find(grant, tenant);
 	if (!holder) {
 		holder = no_free_ptr(*spare);
 		holder->tenant = *tenant;
@@ -219,7 +222,8 @@ static int orr_peer_grant_locked(struct orr_device *owner, const struct orr_gran
 			return ret;
 		grant->rights = more.rights;
 	}
-	orr_grant_hold(grant, tenant, spare);
+	guard(spinlock)(&owner->holders_lock);
+	orr_grant_hold(owner, grant, tenant, spare);
 	return 0;
 }
 
@@ -286,16 +290,19 @@ int orr_peer_grant_own(struct orr_device *owner, struct orr_device *odev, u64 ba
  * @node: the other's
  * @base: VRAM offset of the BO, with orr_peer_grant() before
  * @tenant: as there
+ *
+ * Waits for nobody: the caller has an address space locked, and who has grant_lock may wait for a card.
  */
 void orr_peer_grant_again(struct orr_device *owner, u32 node, u64 base,
 			  const struct orr_tenant *tenant)
 {
 	struct orr_grant *grant;
 
-	guard(mutex)(&owner->grant_lock);
+	/* The caller's own mapping keeps both. */
+	guard(spinlock)(&owner->holders_lock);
 	grant = orr_grant_find(owner, node, base);
 	if (!WARN_ON(!grant || !orr_holder_find(grant, tenant)))
-		orr_grant_hold(grant, tenant, NULL);
+		orr_grant_hold(owner, grant, tenant, NULL);
 }
 
 /* One mapping less. Return: the grant, if it was the last: its slot is the caller's. */
@@ -306,6 +313,7 @@ static struct orr_grant *orr_grant_let_go(struct orr_device *owner, u32 node, u6
 	struct orr_grant *grant;
 
 	guard(mutex)(&owner->grant_lock);
+	guard(spinlock)(&owner->holders_lock);
 	grant = orr_grant_find(owner, node, base);
 	if (grant)
 		holder = orr_holder_find(grant, tenant);
@@ -350,6 +358,7 @@ void orr_peer_revoke(struct orr_device *owner, u32 node, u64 base,
 		orr_grant_command(owner, grant - owner->grants, NULL);
 		orr_exit(owner, idx);
 	}
+	guard(spinlock)(&owner->holders_lock);
 	orr_holder_free(list_first_entry(&grant->holders, struct orr_holder, link));
 	WRITE_ONCE(grant->ending, false);
 }

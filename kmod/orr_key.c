@@ -85,7 +85,7 @@ int orr_keys_await(struct orr_device *odev)
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
-	ret = orr_await_count(odev, ORR_R_ROUTE_KEYS, set, ORR_KEY_TIMEOUT_US,
+	ret = orr_await_count(odev, odev, ORR_R_ROUTE_KEYS, set, ORR_KEY_TIMEOUT_US,
 			      orr_restart_held_ms(odev));
 	orr_exit(odev, idx);
 	if (ret == -ETIMEDOUT)

@@ -135,21 +135,24 @@ static ssize_t rate_show(struct kobject *kobj, struct kobj_attribute *attr, char
 
 /*
  * Returns when the link has gone down; it comes up by itself, as far as the peer does its part. The
- * caller is inside orr_enter() and holds drain_lock.
+ * caller is inside orr_enter().
  */
 static int orr_link_reset(struct orr_device *odev, u32 port)
 {
 	u32 link = ORR_R_LINK(port);
-	u32 state;
+	u32 state, wanted;
 
 	state = orr_read32(odev, link + ORR_R_LINK_STATE);
 	if (state == U32_MAX && !orr_hw_answers(odev, true))
 		return -ENODEV;
 	if (state != ORR_LINK_UP && state != ORR_LINK_DEGRADED)
 		return -ENOLINK;
-	orr_write32(odev, link + ORR_R_LINK_RESET, 1);
-	return orr_await(odev, link + ORR_R_LINK_RESETS, ++odev->link_resets[port],
-			 ORR_LINK_RESET_TIMEOUT_US, orr_restart_held_ms(odev));
+	scoped_guard(mutex, &odev->drain_lock) {
+		orr_write32(odev, link + ORR_R_LINK_RESET, 1);
+		wanted = ++odev->link_resets[port];
+	}
+	return orr_await_count(odev, odev, link + ORR_R_LINK_RESETS, wanted,
+			       ORR_LINK_RESET_TIMEOUT_US, orr_restart_held_ms(odev));
 }
 
 static ssize_t reset_store(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
@@ -165,13 +168,11 @@ static ssize_t reset_store(struct kobject *kobj, struct kobj_attribute *attr, co
 		return ret;
 	if (!reset)
 		return -EINVAL;
-	scoped_guard(mutex, &odev->drain_lock) {
-		ret = orr_enter(odev, &idx);
-		if (ret)
-			return ret;
-		ret = orr_link_reset(odev, port);
-		orr_exit(odev, idx);
-	}
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_link_reset(odev, port);
+	orr_exit(odev, idx);
 	if (ret)
 		return ret;
 	drm_info(&odev->drm, "link %u has been reset, as process %d asked for it\n", port,

@@ -188,8 +188,9 @@ static bool orr_is_there(u32 now, u32 value, bool counts)
 	return now == value || (counts && now != U32_MAX && (s32)(now - value) > 0);
 }
 
-static int orr_await_either(struct orr_device *odev, u32 reg, u32 value, bool counts,
-			    unsigned int limit_us, unsigned int held_ms)
+/* @whose: for that card it is; once it is lost nobody waits any more */
+static int orr_await_either(struct orr_device *odev, const struct orr_device *whose, u32 reg,
+			    u32 value, bool counts, unsigned int limit_us, unsigned int held_ms)
 {
 	const unsigned int slice_us = ORR_AWAIT_SLICE_MS * USEC_PER_MSEC;
 	u32 now;
@@ -197,11 +198,12 @@ static int orr_await_either(struct orr_device *odev, u32 reg, u32 value, bool co
 	for (;;) {
 		read_poll_timeout(orr_read32, now,
 				  orr_is_there(now, value, counts) || now == U32_MAX ||
-				  orr_is_lost(odev), 20,
+				  orr_is_lost(odev) || orr_is_lost(whose), 20,
 				  min(limit_us, slice_us), false, odev, reg);
 		if (orr_is_there(now, value, counts))
 			return 0;
-		if (orr_is_lost(odev) || (now == U32_MAX && orr_health_gone(odev)))
+		if (orr_is_lost(odev) || orr_is_lost(whose) ||
+		    (now == U32_MAX && orr_health_gone(odev)))
 			return -ENODEV;
 		/* A card that is there never reads so: it does not do it. */
 		if (now == U32_MAX)
@@ -232,23 +234,24 @@ static int orr_await_either(struct orr_device *odev, u32 reg, u32 value, bool co
 int orr_await(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
 	      unsigned int held_ms)
 {
-	return orr_await_either(odev, reg, value, false, limit_us, held_ms);
+	return orr_await_either(odev, odev, reg, value, false, limit_us, held_ms);
 }
 
 /**
  * orr_await_count - the same of a register that counts, which may have gone on when somebody looks
  * @odev: the card, inside orr_enter()
+ * @whose: for which card it is waited, perhaps another: who leaves that one waits for no third
  * @reg: the register
  * @value: what it has come to then
  * @limit_us: as of orr_await()
  * @held_ms: likewise
  *
- * Return: as orr_await().
+ * Return: as orr_await(); -ENODEV also if the other card is lost.
  */
-int orr_await_count(struct orr_device *odev, u32 reg, u32 value, unsigned int limit_us,
-		    unsigned int held_ms)
+int orr_await_count(struct orr_device *odev, const struct orr_device *whose, u32 reg, u32 value,
+		    unsigned int limit_us, unsigned int held_ms)
 {
-	return orr_await_either(odev, reg, value, true, limit_us, held_ms);
+	return orr_await_either(odev, whose, reg, value, true, limit_us, held_ms);
 }
 
 /**

@@ -113,8 +113,9 @@ void orr_way_drain_all(struct orr_device *owner);
 #define ORR_HEALTH_STUCK (HZ / 2)
 #define ORR_FORWARD_AGAIN (10 * HZ)
 
-bool orr_port_drain(struct orr_device *odev, u32 port, u32 how);
-bool orr_port_drain_sender(struct orr_device *odev, u32 port, enum orr_drain *drain);
+bool orr_port_drain(struct orr_device *odev, const struct orr_device *whose, u32 port, u32 how);
+bool orr_port_drain_sender(struct orr_device *odev, const struct orr_device *whose, u32 port,
+			   enum orr_drain *drain);
 
 /* orr_map_make.c */
 extern struct orr_map orr_map;

@@ -275,11 +275,14 @@ static void orr_closer_tell(struct orr_device *odev, struct orr_sem *sems[], uns
 	unsigned int i, sent = 0;
 	int idx;
 
-	if (orr_enter(odev, &idx))
-		return;
-	/* What has been signalled by now comes first, wherever it is on its way. */
+	/*
+	 * What has been signalled by now comes first, wherever it is on its way. Cards on the way may keep us
+	 * waiting, which is nothing to who leaves this one.
+	 */
 	if (count)
 		orr_way_drain_all(odev);
+	if (orr_enter(odev, &idx))
+		return;
 	for (i = 0; i < count; i++) {
 		u64 request[3] = { [2] = sems[i]->word };
 

@@ -31,7 +31,7 @@ struct orr_vm {
 	u64 work_from;
 	/** @tenant: on whose account it is; constant */
 	struct orr_tenant tenant;
-	/** @lock: guards what follows; who has it waits for no other card but for orr_device.grant_lock */
+	/** @lock: guards what follows; who has it waits for no other card */
 	struct mutex lock;
 	/** @root: root table; NULL once it is closed */
 	struct orr_pt *root;

@@ -263,23 +263,30 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up)
 /**
  * orr_port_drain - have all pass on that came by a port, or at a switch all that is on its way
  * @odev: the card
+ * @whose: the card to which it goes, or @odev: once that one is lost, nobody waits for it
  * @port: the port
  * @how: 1, ORR_LINK_DRAIN_FORCED
  *
+ * Nobody else has to wait until it has.
+ *
  * Return: whether it has.
  */
-bool orr_port_drain(struct orr_device *odev, u32 port, u32 how)
+bool orr_port_drain(struct orr_device *odev, const struct orr_device *whose, u32 port, u32 how)
 {
 	u32 link = ORR_R_LINK(port);
 	int idx, ret;
+	u32 wanted;
 
-	guard(mutex)(&odev->drain_lock);
 	if (orr_enter(odev, &idx))
 		return false;
-	orr_write32(odev, link + ORR_R_LINK_DRAIN, how);
-	ret = orr_await(odev, link + ORR_R_LINK_DRAINED, ++odev->drains[port],
-			how == ORR_LINK_DRAIN_FORCED ? ORR_FORCED_TIMEOUT_US : ORR_DRAIN_TIMEOUT_US,
-			orr_restart_held_ms(odev));
+	scoped_guard(mutex, &odev->drain_lock) {
+		orr_write32(odev, link + ORR_R_LINK_DRAIN, how);
+		wanted = ++odev->drains[port];
+	}
+	ret = orr_await_count(odev, whose, link + ORR_R_LINK_DRAINED, wanted,
+			      how == ORR_LINK_DRAIN_FORCED ? ORR_FORCED_TIMEOUT_US :
+							     ORR_DRAIN_TIMEOUT_US,
+			      orr_restart_held_ms(odev));
 	orr_exit(odev, idx);
 	return !ret;
 }
@@ -287,6 +294,7 @@ bool orr_port_drain(struct orr_device *odev, u32 port, u32 how)
 /**
  * orr_port_drain_sender - the same at the sender's end
  * @odev: the card
+ * @whose: as of orr_port_drain()
  * @port: the port
  * @drain: how; filled in for the next time
  *
@@ -295,27 +303,30 @@ bool orr_port_drain(struct orr_device *odev, u32 port, u32 how)
  *
  * Return: whether all has arrived, or is lost.
  */
-bool orr_port_drain_sender(struct orr_device *odev, u32 port, enum orr_drain *drain)
+bool orr_port_drain_sender(struct orr_device *odev, const struct orr_device *whose, u32 port,
+			   enum orr_drain *drain)
 {
 	if (*drain == ORR_DRAIN_PATIENT) {
-		if (orr_port_drain(odev, port, 1))
+		if (orr_port_drain(odev, whose, port, 1))
 			return true;
 		*drain = orr_link_drains_forced(odev) ? ORR_DRAIN_FORCED : ORR_DRAIN_GIVEN_UP;
 	}
-	if (*drain == ORR_DRAIN_FORCED && !orr_port_drain(odev, port, ORR_LINK_DRAIN_FORCED))
+	if (*drain == ORR_DRAIN_FORCED && !orr_port_drain(odev, whose, port, ORR_LINK_DRAIN_FORCED))
 		*drain = ORR_DRAIN_GIVEN_UP;
 	return *drain != ORR_DRAIN_GIVEN_UP;
 }
 
-static bool orr_fabric_drain(const struct orr_way *way, u32 node, enum orr_drain *drain)
+static bool orr_fabric_drain(const struct orr_way *way, const struct orr_device *owner, u32 node,
+			     enum orr_drain *drain)
 {
 	u32 first = way->steps[0].odev->node != node;
 	u32 ports[] = { way->steps[0].onward, way->steps[1].back };
 
-	if (!orr_port_drain_sender(way->steps[first].odev, ports[first], drain))
+	if (!orr_port_drain_sender(way->steps[first].odev, owner, ports[first], drain))
 		return false;
 	/* Over one switch that was all; else from the top of the fabric down. */
-	return way->fabric <= 2 || orr_port_drain(way->steps[!first].odev, ports[!first], 1);
+	return way->fabric <= 2 ||
+	       orr_port_drain(way->steps[!first].odev, owner, ports[!first], 1);
 }
 
 /**
@@ -325,7 +336,8 @@ static bool orr_fabric_drain(const struct orr_way *way, u32 node, enum orr_drain
  * @drain: how, NULL: patiently; filled in for the next of the same sender, so that a card that takes
  *         nothing is waited for once
  *
- * What does not in time counts as lost, and nothing that follows is carried out.
+ * What does not in time counts as lost, and nothing that follows is carried out. Ends at once when the
+ * owner is lost: a card on the way that a debugger holds keeps nobody from leaving another.
  */
 void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain)
 {
@@ -343,16 +355,16 @@ void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain)
 	if (harmed || !orr_way_get(owner->node, node, &way))
 		return;
 	if (way.fabric && way.up)
-		drained = orr_fabric_drain(&way, node, drain ?: &patient);
+		drained = orr_fabric_drain(&way, owner, node, drain ?: &patient);
 	for (i = 1; i < way.links && way.up && drained; i++) {
 		/* From the sender on. */
 		bool ahead = owner->node > node;
 		const struct orr_step *step = &way.steps[ahead ? i : way.links - i];
 
-		drained = orr_port_drain(step->odev, ahead ? step->back : step->onward, 1);
+		drained = orr_port_drain(step->odev, owner, ahead ? step->back : step->onward, 1);
 	}
 	orr_way_put(&way);
-	if (drained)
+	if (drained || orr_is_lost(owner))
 		return;
 	scoped_guard(spinlock, &orr_pairs_lock) {
 		pair = orr_pair_find(owner->node, node);

@@ -58,7 +58,7 @@ struct Place {
     }
     File file;
     std::uint32_t vm = 0, handle = 0;
-    Buffer memory;
+    Buffer memory, work;
     std::unique_ptr<Queue> queue;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -202,21 +204,78 @@ TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
 constexpr std::uint64_t kWork = 0x70000000;
 
 // A debugger holds card 0, and the others keep step with it. For a VM under held.sh.
+const std::string kHeld = "/sys/class/accel/accel0/device/held";
+
+void hold(bool on) {
+    ASSERT_EQ(ask_host("hold", on ? "on" : "off", std::chrono::seconds(30)), "ok\n");
+    for (int tries = 0; tries < 1000 && (read_file(kHeld) == "firmware") != on; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_EQ(read_file(kHeld), on ? "firmware" : "none");
+}
+
 class HeldWays : public ::testing::Test {
   protected:
     void SetUp() override {
         if (::access("/share/debugger", F_OK) != 0) GTEST_SKIP() << "nobody on the host has a debugger";
     }
-    static void hold(bool on) {
-        ASSERT_EQ(ask_host("hold", on ? "on" : "off", std::chrono::seconds(30)), "ok\n");
-        const std::string held = "/sys/class/accel/accel0/device/held";
-        for (int tries = 0; tries < 1000 && (read_file(held) == "firmware") != on; ++tries)
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        ASSERT_EQ(read_file(held), on ? "firmware" : "none");
-    }
     static std::string state(unsigned card) {
         return read_file("/sys/class/accel/accel" + std::to_string(card) + "/device/state");
     }
+    // Whichever node it has in this life.
+    static unsigned node(unsigned card) { return static_cast<unsigned>(node_of(pci_addresses().at(card))); }
+    // Cards at work come to where they have to wait for the one that is held, and hear nothing from there on.
+    static void stand(const std::vector<Place*>& places) {
+        for (Place* place : places)
+            ASSERT_EQ(make_buffer(place->fd(), place->vm, kWork, 1 << 20, ORR_BO_VRAM, place->work), 0);
+        ASSERT_NO_FATAL_FAILURE(hold(true));
+        for (const Place* place : places)
+            place->queue->submit(std::vector<orr_packet>(60, fill(kWork, 1 << 20, 3)));
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    // The driver leaves a card while the debugger holds another, which is what this is about; then all go on.
+    static void expect_to_go(unsigned card) {
+        const std::string gone = pci_addresses().at(card);
+        ASSERT_TRUE(write_file("/sys/module/orrery/parameters/unbind_timeout_ms", "500"));
+        ASSERT_TRUE(unbind_driver(gone));
+        EXPECT_EQ(read_file(kHeld), "firmware");
+        ASSERT_NO_FATAL_FAILURE(hold(false));
+        ASSERT_TRUE(bind_driver(gone));
+        ASSERT_TRUE(write_file("/sys/module/orrery/parameters/unbind_timeout_ms", "10000"));
+    }
+};
+
+// A thread that waits in a function of the driver, or has been there.
+class Caller {
+  public:
+    template <class Call>
+    explicit Caller(Call call)
+        : thread_([this, call] {
+              id_ = ::gettid();
+              call();
+              done_ = true;
+          }) {}
+    ~Caller() {
+        if (!done_ && read_file(kHeld) != "none") hold(false);
+        thread_.join();
+    }
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+    bool done() const { return done_; }
+    void expect_in(const std::string& function) const {
+        std::string stack;
+        for (int tries = 0; tries < 2000; ++tries) {
+            std::ifstream file("/proc/self/task/" + std::to_string(id_.load()) + "/stack");
+            stack.assign(std::istreambuf_iterator<char>(file), {});
+            if (stack.find(function) != std::string::npos) return;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        GTEST_FAIL() << "it is not in " << function << " but in " << stack;
+    }
+
+  private:
+    std::atomic<pid_t> id_ = 0;
+    std::atomic<bool> done_ = false;
+    std::thread thread_;
 };
 
 // Cards that stand because another is held are not given up for what they do not do meanwhile, and are no
@@ -224,14 +283,7 @@ class HeldWays : public ::testing::Test {
 TEST_F(HeldWays, StandAndGoOn) {
     Place owner(2), writer(1), first(0);
     owner.make_memory();
-    Buffer work[2];
-    ASSERT_EQ(make_buffer(owner.fd(), owner.vm, kWork, 1 << 20, ORR_BO_VRAM, work[0]), 0);
-    ASSERT_EQ(make_buffer(writer.fd(), writer.vm, kWork, 1 << 20, ORR_BO_VRAM, work[1]), 0);
-    ASSERT_NO_FATAL_FAILURE(hold(true));
-    // A card at work comes to where it has to wait for the one that is held, and hears nothing from there on.
-    for (const Place* place : {&owner, &writer})
-        place->queue->submit(std::vector<orr_packet>(60, fill(kWork, 1 << 20, 3)));
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ASSERT_NO_FATAL_FAILURE(stand({&owner, &writer}));
     std::thread shares([&] { writer.share(owner, ORR_BIND_WRITE); });
     // Longer than any of them may take for a route, a grant or a drain by itself.
     std::this_thread::sleep_for(std::chrono::seconds(8));
@@ -247,6 +299,42 @@ TEST_F(HeldWays, StandAndGoOn) {
     EXPECT_EQ(way_between(writer, owner).links, 1u);
     for (unsigned card = 0; card < 3; ++card)
         EXPECT_EQ(state(card), "running") << "card " << card;
+}
+
+// What is signalled in memory of the card that goes is drained from the one between, which stands.
+TEST_F(HeldWays, WhoGoesWaitsForNoCardBetween) {
+    Place waiter(node(2)), signaller(node(0)), between(node(1));
+    waiter.make_memory();
+    signaller.share(waiter, ORR_BIND_WRITE);
+    ASSERT_EQ(attach(signaller.fd(), signaller.queue->number(), kVa), 0);
+    ASSERT_NO_FATAL_FAILURE(stand({&between, &waiter}));
+    const Caller detaches([&] { detach(signaller.fd(), signaller.queue->number(), kVa); });
+    ASSERT_NO_FATAL_FAILURE(detaches.expect_in("orr_sems_wait_closed"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for the work that closes it to begin
+    ASSERT_FALSE(detaches.done());
+    ASSERT_NO_FATAL_FAILURE(expect_to_go(2));
+}
+
+// Somebody is given memory of a card that stands; another one, who has some of it, takes a part out of his
+// mapping on the card that goes.
+TEST_F(HeldWays, WhoGoesWaitsForNoOwnersGrants) {
+    constexpr std::uint64_t kPages = 16;
+    Place user(node(1)), late(node(1)), owner(node(2)), other(node(2));
+    owner.make_memory(kPages * 4096);
+    other.make_memory();
+    user.share(owner, ORR_BIND_WRITE);
+    ASSERT_NO_FATAL_FAILURE(stand({&owner, &user}));
+    const Caller granted([&] {
+        File dma_buf;
+        std::uint32_t handle = 0;
+        export_bo(other.fd(), other.memory.handle, dma_buf);
+        if (import_bo(late.fd(), dma_buf.get(), handle) == 0)
+            map(late.fd(), late.vm, handle, kVa, 4096, ORR_BIND_WRITE);
+    });
+    ASSERT_NO_FATAL_FAILURE(granted.expect_in("orr_peer_grant"));
+    const Caller splits([&] { unmap(user.fd(), user.vm, kVa + 4 * 4096, 4096); });
+    ASSERT_NO_FATAL_FAILURE(splits.expect_in("orr_vm_unmap"));
+    ASSERT_NO_FATAL_FAILURE(expect_to_go(1));
 }
 
 }  // namespace
