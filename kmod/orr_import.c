@@ -10,6 +10,7 @@
 #include <drm/drm_file.h>
 #include <drm/orrery_accel.h>
 
+#include "orr_answer.h"
 #include "orr_bo.h"
 #include "orr_device.h"
 #include "orr_foreign.h"
@@ -42,14 +43,8 @@ struct orr_asked {
 	u32 at;
 	/** @tag: of the mapping */
 	u32 tag;
-	/** @status: 0 or a negative error; nobody changes it, nor @base, once @answered is set */
-	int status;
-	/** @answered: what comes now is no answer to it */
-	bool answered;
-	/** @ended: it was revoked, or the session has ended, since it was asked for the last time */
-	bool ended;
-	/** @base: VRAM offset there */
-	u64 base;
+	/** @answer: written under orr_fabric.lock */
+	struct orr_answer answer;
 };
 
 /**
@@ -65,16 +60,15 @@ void orr_import_answer(struct orr_device *odev, u32 at, const struct orr_note *n
 
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(asked, &odev->fabric.asked, link) {
-		if (asked->at != at || asked->tag != le32_to_cpu(note->tag) || asked->answered)
+		if (asked->at != at || asked->tag != le32_to_cpu(note->tag) ||
+		    !orr_answer_take(&asked->answer, (int)le32_to_cpu(note->status),
+				     le64_to_cpu(note->base)))
 			continue;
-		asked->answered = true;
-		asked->status = (int)le32_to_cpu(note->status);
-		asked->base = le64_to_cpu(note->base);
 		/* In the order of the answers: the owner has one for all, and the last counts. */
 		memcpy(&key, note->secret, sizeof(key));
-		if (!asked->status &&
+		if (!asked->answer.status &&
 		    orr_key_set(odev, odev->fabric.foreign[at].node, le64_to_cpu(key)))
-			asked->status = -ENODEV;
+			asked->answer.status = -ENODEV;
 		complete(&asked->done);
 	}
 }
@@ -102,7 +96,7 @@ void orr_import_revoked(struct orr_device *odev, u32 at, u32 tag)
 	lockdep_assert_held(&odev->fabric.lock);
 	list_for_each_entry(asked, &odev->fabric.asked, link)
 		if (asked->at == at && asked->tag == tag)
-			asked->ended = true;
+			orr_answer_revoke(&asked->answer);
 	list_for_each_entry(import, &odev->fabric.imports, link)
 		if (import->at == at && import->tag == tag) {
 			WRITE_ONCE(import->dead, true);
@@ -257,14 +251,8 @@ void orr_import_end_all(struct orr_device *odev, u32 at)
 		if (import->at == at)
 			import->dead = true;
 	list_for_each_entry(asked, &odev->fabric.asked, link) {
-		if (asked->at != at)
-			continue;
-		asked->ended = true;
-		if (asked->answered)
-			continue;
-		asked->answered = true;
-		asked->status = -ENOTCONN;
-		complete(&asked->done);
+		if (asked->at == at && orr_answer_end(&asked->answer, -ENOTCONN))
+			complete(&asked->done);
 	}
 	queue_work(system_long_wq, &odev->fabric.cut_work);
 }
@@ -370,18 +358,17 @@ static int orr_import_ask(struct orr_device *odev, struct orr_asked *asked,
 		if (!foreign->greet.session || foreign->node != args->node)
 			return -ENOTCONN;
 		note.epoch = cpu_to_le16(foreign->greet.epoch);
-		asked->ended = false;
-		asked->answered = false;
+		orr_answer_ask(&asked->answer);
 		reinit_completion(&asked->done);
 	}
 	orr_foreign_say(odev, asked->at, &note);
 	left = wait_for_completion_interruptible_timeout(&asked->done, ORR_MAP_PERIOD);
 	if (left < 0)
 		return -ERESTARTSYS;
-	return left ? asked->status : -ETIMEDOUT;
+	return left ? asked->answer.status : -ETIMEDOUT;
 }
 
-/* Return: 0 with orr_asked.base, or a negative error. */
+/* Return: 0 with orr_asked.answer, or a negative error. */
 static int orr_import_ask_all(struct orr_device *odev, struct orr_asked *asked,
 			      const struct drm_orr_fabric_import *args)
 {
@@ -404,14 +391,7 @@ static int orr_import_ask_all(struct orr_device *odev, struct orr_asked *asked,
 		scoped_guard(mutex, &odev->fabric.lock)
 			orr_foreign_greet(odev, asked->at);
 	}
-	/* Another driver's numbers go to a process as they are only if they make sense here. */
-	if (ret > 0 || ret < -MAX_ERRNO)
-		ret = -EPROTO;
-	if (!ret && (!PAGE_ALIGNED(asked->base) ||
-		     (asked->base + args->size) & ~(ORR_PTE_ADDR_MASK | ~PAGE_MASK) ||
-		     asked->base + args->size < asked->base))
-		ret = -EPROTO;
-	return ret;
+	return orr_answer_judge(&asked->answer, ret, args->size);
 }
 
 /* The BO of what has been answered. Return: with @import, or an error pointer. */
@@ -428,8 +408,8 @@ static struct orr_bo *orr_import_bo(struct orr_device *odev, struct orr_import *
 	guard(mutex)(&odev->fabric.lock);
 	import->uid = foreign->uid;
 	/* It may have ended since the answer came. */
-	import->dead = asked->ended;
-	import->cut = asked->ended;
+	import->dead = asked->answer.ended;
+	import->cut = asked->answer.ended;
 	list_add(&import->link, &odev->fabric.imports);
 	return bo;
 }
@@ -469,7 +449,7 @@ int orr_fabric_import_ioctl(struct drm_device *drm, void *data, struct drm_file 
 	}
 	ret = orr_import_ask_all(odev, &asked, args);
 	ret = ret ?: orr_keys_await(odev);
-	*import = (struct orr_import){ .at = asked.at, .node = args->node, .base = asked.base,
+	*import = (struct orr_import){ .at = asked.at, .node = args->node, .base = asked.answer.base,
 				       .size = args->size, .tag = asked.tag };
 	if (ret == -EACCES)
 		dev_warn_ratelimited(odev->drm.dev,

@@ -20,7 +20,7 @@ using enum FaultAction;
 struct Point {
     std::string_view name;
     std::string_view subject;            // key of its subject; empty: it has none
-    std::array<FaultAction, 6> actions;  // that it knows, besides kHang and kDie
+    std::array<FaultAction, 7> actions;  // that it knows, besides kHang and kDie
 };
 
 // In the order of FaultPoint.
@@ -29,7 +29,7 @@ constexpr std::array<Point, kFaultPoints> kPoints{{
     {"dma-read", "", {kFail, kAllOnes, kCorrupt}},
     {"dma-write", "", {kFail, kDrop}},
     {"msi", "vector", {kDrop, kDelay, kDuplicate}},
-    {"link", "port", {kDrop, kDelay, kDuplicate, kCorrupt, kForge, kFail}},
+    {"link", "port", {kDrop, kDelay, kDuplicate, kCorrupt, kForge, kStale, kFail}},
     {"dispatch", "port", {kDrop, kFail, kCorrupt}},
     {"done", "port", {kDrop, kDelay, kDuplicate, kFail}},
     {"mailbox", "", {kDrop, kDelay, kDuplicate}},
@@ -39,8 +39,9 @@ constexpr std::array<Point, kFaultPoints> kPoints{{
     {"training", "port", {kLanes}},
 }};
 
-constexpr std::array<std::string_view, kFaultActions> kActions{
-    "none", "drop", "delay", "duplicate", "corrupt", "fail", "all-ones", "hang", "die", "lanes", "forge"};
+constexpr std::array<std::string_view, kFaultActions> kActions{"none",    "drop",  "delay",    "duplicate",
+                                                               "corrupt", "fail",  "all-ones", "hang",
+                                                               "die",     "lanes", "forge",    "stale"};
 
 const Point& about(FaultPoint point) {
     return kPoints[static_cast<unsigned>(point)];

@@ -45,8 +45,9 @@ enum class FaultAction : std::uint8_t {
     kDie,        // its process ends at once
     kLanes,      // no more than so many lanes are good until the link comes up anew
     kForge,      // it comes with another key than its own; the seed says with which
+    kStale,      // it comes with the first key that this card has sent there since its process began
 };
-inline constexpr unsigned kFaultActions = 11;
+inline constexpr unsigned kFaultActions = 12;
 
 std::string_view name_of(FaultPoint point);
 std::string_view name_of(FaultAction action);

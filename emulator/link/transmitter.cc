@@ -157,6 +157,11 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
             if (message.op != kOpAnswer && message.op != kOpNote)
                 message.key ^= std::uint64_t{1} << Faults::bit_of(fault, 64);
             return Fate::kGoes;
+        case FaultAction::kStale:
+            if (message.op == kOpAnswer || message.op == kOpNote || message.key == 0) return Fate::kGoes;
+            if (first_key_ == 0) first_key_ = message.key;
+            message.key = first_key_;
+            return Fate::kGoes;
         default:
             return Fate::kGoes;
     }

@@ -162,6 +162,7 @@ class Transmitter {
     std::uint32_t port_;
     std::uint32_t node_ = 0;
     std::uint64_t peer_node_ = 0;
+    std::uint64_t first_key_ = 0;  // of a fault plan's
     bool forward_ = false;
     bool is_switch_ = false;
     bool to_switch_ = false;

@@ -296,6 +296,30 @@ TEST(Requests, ForgedOnes) {
     EXPECT_EQ(net[0].ports[1]->counts().refused.get(), 2u);
 }
 
+// A card that keeps its first key is as good as any until that one has ended.
+TEST(Requests, StaleOnes) {
+    Net net(2, false);
+    ASSERT_TRUE(net.up());
+    ASSERT_TRUE(net[0].faults.add("link port=1 count=all stale"));
+    allow_all(net, kAllRights, 0x77);
+    net[0].peers.set_key(2, 0x77);
+    EXPECT_EQ(net[0].write(2, 0, 8, 1).bytes, 8u);
+    net.run();
+    EXPECT_EQ(net[1].byte(0), 1);
+    net[0].peers.forget_routes();  // as a reset does
+    net[0].route(2, 1);
+    allow_all(net, kAllRights, 0x88);
+    net[0].peers.set_key(2, 0x88);
+    EXPECT_EQ(net[0].write(2, 8, 8, 1).bytes, 8u);
+    net.run();
+    EXPECT_EQ(net[1].byte(8), 0);
+    EXPECT_EQ(net[1].ports[0]->counts().bad_keys.get(), 1u);
+    allow_all(net, kAllRights, 0x77);
+    EXPECT_EQ(net[0].write(2, 16, 8, 1).bytes, 8u);
+    net.run();
+    EXPECT_EQ(net[1].byte(16), 1) << "it is the key, and nothing else";
+}
+
 // What was asked before is answered, and nothing afterwards.
 TEST(Requests, AClearedGrantIsClearAtOnce) {
     for (const unsigned to : {1u, 2u}) {

@@ -1,6 +1,6 @@
 // Requests that carry another key than the owner's driver has given: refused, counted at the owner's port,
-// told to both. For a VM of two cards of which card 0 forges all that it sends, by its fault plan
-// (ORRERY_FORGES).
+// told to both. For a VM of two cards of which card 0 forges all that it sends, and card 1 sends all with its
+// first key, by their fault plans (ORRERY_FORGES).
 #include <gtest/gtest.h>
 #include <orrery/hw/mmu.h>
 #include <sys/klog.h>
@@ -103,6 +103,37 @@ TEST_F(Forged, IsRefusedCountedAndToldToBoth) {
     EXPECT_EQ(sum_of(0, "bad_keys"), 0u);
     EXPECT_TRUE(comes_true([&] { return is_told(1, "requests came with a wrong key"); }));
     EXPECT_TRUE(comes_true([&] { return is_told(0, "the last for its key"); }));
+}
+
+// A card that holds on to the key of an earlier life, its own or the owner's, gets nowhere in the next: no
+// key comes again.
+TEST(Stale, KeysEndWithALifeOfEither) {
+    if (std::getenv("ORRERY_FORGES") == nullptr) GTEST_SKIP() << "no card has old keys";
+    const auto node = [](unsigned card) { return static_cast<unsigned>(node_of(pci_addresses().at(card))); };
+    for (const unsigned reborn : {2u, 0u, 1u}) {  // at first neither
+        SCOPED_TRACE(reborn);
+        if (reborn < 2) {
+            ASSERT_TRUE(unbind_driver(pci_addresses().at(reborn)));
+            ASSERT_TRUE(bind_driver(pci_addresses().at(reborn)));
+        }
+        Place owner(node(0)), writer(node(1));
+        owner.make_memory();
+        ASSERT_EQ(owner.queue->run(std::vector{fill(kVa, 4096, 7)}), 0);
+        Buffer own;
+        ASSERT_EQ(make_buffer(writer.fd(), writer.vm, kOwn, 4096, ORR_BO_VRAM, own), 0);
+        writer.share(owner, ORR_BIND_WRITE);
+        const std::uint64_t bad = sum_of(0, "bad_keys"), refused = sum_of(1, "refused");
+        ASSERT_EQ(writer.queue->run(std::vector{fill(kOwn, 4096, 9), copy(kOwn, kVa, 4096)}), 0);
+        if (reborn == 2) {
+            EXPECT_TRUE(comes_true([&] { return owner.memory.words()[511] == 9; })) << "it is its key";
+            EXPECT_EQ(sum_of(0, "bad_keys"), bad);
+            continue;
+        }
+        EXPECT_TRUE(comes_true([&] { return sum_of(0, "bad_keys") > bad; }));
+        EXPECT_TRUE(comes_true([&] { return sum_of(1, "refused") > refused; }));
+        for (unsigned word = 0; word < 512; ++word)
+            ASSERT_EQ(owner.memory.words()[word], 7u) << word;
+    }
 }
 
 }  // namespace

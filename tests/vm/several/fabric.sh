@@ -1,6 +1,6 @@
 #!/bin/bash
 # fabric.sh ORRERY_VM LOGS OPTIONS...: memory of a card of one VM, and a card of another that writes to it and whose VM
-# ends. With --faults among the options messages are lost instead, or forged, and all VMs live.
+# ends. With --faults among the options messages are lost instead, or forged, or come with an old key, and all VMs live.
 set -uo pipefail
 vm=$1 logs=$2
 shift 2
@@ -15,6 +15,7 @@ mkdir -p "$logs/share"
 what=() wanted=122 # of the VM that ended
 [[ " $* " == *" --faults "* ]] && what=(losses) wanted=0
 [[ " $* " == *" forge "* ]] && what=(forged)
+[[ " $* " == *" stale "* ]] && what=(stale)
 "$vm" --vms 2 "$@" --memory 512M --timeout 240 --module-params mailbox_timeout_ms=20000 --allow-vm-exit --logs "$logs" --share "$logs/share" -- \
     kmod_fabric "${what[@]}" >"$logs/out" 2>&1
 status=$?

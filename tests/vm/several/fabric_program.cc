@@ -3,6 +3,7 @@
 // kmod_fabric losses: fault plans lose messages of VM 1's, and nothing is carried out behind one that is
 // lost.
 // kmod_fabric forged: VM 1's card sends another key than it was given, by its fault plan.
+// kmod_fabric stale: it sends the first key that it was given for ever.
 // kmod_fabric stuck CARD: with two cards each, at one switch. VM 0's card of that index writes to VM 1's
 // second, which a debugger holds; what the first ones share ends or stays as if nothing were. If it is the
 // first one that writes, what it says to the other is behind that, until that is lost.
@@ -18,6 +19,7 @@
 #include <string_view>
 #include <thread>
 
+#include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
 
 namespace {
@@ -387,6 +389,70 @@ int forge_there() {
     return 0;
 }
 
+// What VM 1's card sends carries the key of its first session for ever. The second begins when the link comes
+// up again, the third when VM 0's driver does.
+constexpr int kSessions = 3;
+
+int own_beside_stale() {
+    const auto first_card = [] { return pci_addresses().at(0); };
+    for (int session = 0; session < kSessions; ++session) {
+        if (session == 1)
+            check(write_file("/sys/bus/pci/devices/" + first_card() + "/links/0/reset", "1"),
+                  "the link was reset");
+        if (session == 2)
+            check(unbind_driver(first_card()) && bind_driver(first_card()), "the driver came anew");
+        check(comes_true([] { return link_file("foreign_node") == "512"; }), "the other's number is known");
+        Place place(static_cast<unsigned>(node_of(first_card())));
+        place.make_memory(kBytes);
+        check(place.queue->run(std::vector{fill(kVa, kBytes, 7)}) == 0, "memory of this card");
+        const int before = std::atoi(link_file("bad_keys").c_str());
+        const drm_orr_fabric_export handle = make_handle(place);
+        give(fmt::format("session-{}", session), handle);
+        if (session == 0) {
+            check(comes_true([&] { return place.memory.words()[kBytes / 8 - 1] == 9; }),
+                  "its first key is good");
+            check(std::atoi(link_file("bad_keys").c_str()) == before, "and no other was sent");
+        } else {
+            get(fmt::format("sent-{}", session));
+            check(comes_true([&] { return std::atoi(link_file("bad_keys").c_str()) > before; }),
+                  "an old key is refused");
+            for (std::uint64_t word = 0; word < kBytes / 8; ++word)
+                if (place.memory.words()[word] != 7) fail(fmt::format("word {} was written", word));
+        }
+        put(fmt::format("looked-{}", session), "");
+    }
+    fmt::print("owner: passed\n");
+    return 0;
+}
+
+int write_with_stale_key() {
+    for (int session = 0; session < kSessions; ++session) {
+        const drm_orr_fabric_import import = to_import(get(fmt::format("session-{}", session)));
+        const int before = std::atoi(link_file("refused").c_str());
+        // What is imported before both drivers know that the old session has ended ends with it.
+        const auto write = [&] {
+            Place place(0);
+            place.make_memory(kBytes);
+            std::uint32_t handle = 0;
+            if (import_of(place, import, &handle) != 0 ||
+                map(place.fd(), place.vm, handle, kThere, kBytes, ORR_BIND_WRITE) != 0)
+                return false;
+            const std::uint32_t error = write_value(place, 9);
+            if (session == 0) return error == 0;
+            // Each message is told to the sender, but not before the queue is done.
+            for (int tries = 0; tries < 50; ++tries) {
+                if (std::atoi(link_file("refused").c_str()) > before) return true;
+                std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            }
+            return false;
+        };
+        check(comes_true(write), session == 0 ? "written" : "refused there, and told here");
+        put(fmt::format("sent-{}", session), "");
+        get(fmt::format("looked-{}", session));
+    }
+    return 0;
+}
+
 // Fills what there is between two cards.
 constexpr std::uint32_t kFillers = 48, kFillLimitUs = 100'000'000;
 
@@ -468,6 +534,7 @@ int main(int argc, char** argv) {
     const bool writes = vm != nullptr && *vm == '1';
     const std::string_view what = argc > 1 ? argv[1] : "";
     if (what == "forged") return writes ? forge_there() : own_beside_forger();
+    if (what == "stale") return writes ? write_with_stale_key() : own_beside_stale();
     if (what == "losses") return writes ? write_with_losses() : own_with_losses();
     if (what == "stuck" && argc == 3)
         return writes ? write_beside_stuck() : own_beside_stuck(static_cast<unsigned>(std::atoi(argv[2])));

@@ -191,6 +191,8 @@ int run_worker(const std::string& name) {
     if (name == "no-system-calls") return submit_without_system_calls();
     if (name == "spin") return spin();
     if (name == "times") return report_times();
+    if (name == "lose-owner") return lose_owner();
+    if (name == "watch-memory") return watch_memory();
     if (name == "keep-cores-high") return keep_cores(true);
     if (name == "keep-cores-gang") return keep_cores(false);
     std::fprintf(stderr, "no worker '%s'\n", name.c_str());

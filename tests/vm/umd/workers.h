@@ -9,5 +9,9 @@ namespace orrery::umd::vm {
 int run_worker(const std::string& name);
 // One of them (threads_test.cc): what the first card's kernels take.
 int report_times();
+// Two of them (owner_lost_test.cc): who works in memory of the last card, which goes, and who comes there
+// next.
+int lose_owner();
+int watch_memory();
 
 }  // namespace orrery::umd::vm
