@@ -63,7 +63,8 @@ Context::Context(int device, Device& winsys, Memory& memory, Fleet& fleet, const
       has_barriers_((card.features & ORR_FEATURE_BARRIERS) != 0),
       semaphores_(*this, BoKind::kVram),
       event_slots_(*this, BoKind::kSystem),
-      shared_semaphores_(*this) {
+      shared_semaphores_(*this),
+      link_ports_(card.link_ports) {
     fleet_.add(*this);
     if (tells_) memory_.keep_changes(device_);
 }
@@ -147,6 +148,27 @@ void Context::saw_way(int peer, bool there) {
     PeerWay& way = ways_[peer];
     way.asked_ns = now;
     way.there = there;
+}
+
+void Context::note_links() {
+    for (std::uint32_t port = 0; port < link_ports_; ++port) {
+        const auto link = winsys_.link(port);
+        if (!link || !is_up(*link)) continue;
+        const std::lock_guard lock(ways_mutex_);
+        neighbours_[port] = {link->peer_uid, link->losses};
+    }
+}
+
+std::string Context::lost_link(std::uint32_t node) const {
+    const std::lock_guard lock(ways_mutex_);
+    for (const auto& [port, neighbour] : neighbours_) {
+        const auto link = winsys_.link(port);
+        if ((neighbour.uid & 0xff) != node || !link) continue;
+        if (is_up(*link) && link->losses == neighbour.losses) continue;
+        return fmt::format("; the link from port {} of device {} to it {}", port, device_,
+                           is_up(*link) ? "went down, and is up again" : "is down");
+    }
+    return {};
 }
 
 bool Context::goes_by_host(const Context& peer) {

@@ -93,6 +93,12 @@ class Context {
     // It can be a member of barriers of several cards.
     bool has_barriers() const { return has_barriers_; }
 
+    // Remembers which cards are at the other ends of its links now.
+    void note_links();
+    // "; the link from port 0 of device 0 to it is down", of a card by the end of its uid that was at one then;
+    // else nothing.
+    std::string lost_link(std::uint32_t node) const;
+
     // Made at first use.
     Result<std::shared_ptr<Stream>> null_stream();
     // For signals from the host; never holds a wait, so nothing holds it up. A new one when the last one has
@@ -230,7 +236,13 @@ class Context {
         std::int64_t asked_ns = 0;  // 0: never
         bool there = false, by_host = false;
     };
+    struct Neighbour {
+        std::uint64_t uid = 0;
+        std::uint32_t losses = 0;
+    };
+    const std::uint32_t link_ports_;
     mutable std::mutex ways_mutex_;
+    std::map<std::uint32_t, Neighbour> neighbours_;  // by port, with ways_mutex_
     std::map<int, PeerWay> ways_;
     std::vector<Context*> peers_;
     std::atomic<bool> any_peer_{false};

@@ -122,6 +122,20 @@ std::optional<Error> lost_owner(const QueueState& state, const Context& context)
     return std::nullopt;
 }
 
+// "; card 512 of another machine has it: …", of memory of one that was not reached; else nothing.
+std::string abroad(const QueueState& state, const Context& context) {
+    const Abroad there = context.memory().abroad(state.error_address);
+    if (!is_of_peer(state) || there.node == 0) return {};
+    const std::string who = fmt::format("; card {} of another machine has it: ", there.node);
+    const auto link = there.known ? context.winsys().link(there.port) : fail(orrErrorSystem, "not known");
+    if (!link) return who + "no way there was known";
+    const std::string port = fmt::format("the link from port {} of device {}, by which it was reached, ",
+                                         there.port, there.device);
+    if (!is_up(*link)) return who + port + "is down";
+    if (link->losses != there.losses) return who + port + "went down, and is up again: import it anew";
+    return fmt::format("{}{}is up: its owner shares it no more, or it was lost behind a switch", who, port);
+}
+
 const char* trap_name(std::uint64_t cause) {
     switch (cause) {
         case 0:
@@ -424,7 +438,11 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
         }
     };
     const auto [code, what] = known(ORR_FAILURE_CODE(word));
-    if (ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE) return {code, what};
+    if (ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE) {
+        // Of one whose link went down the word has the card, of whatever machine.
+        if (ORR_FAILURE_CODE(word) != ORR_QERR_PEER_LOST || ORR_FAILURE_NODE(word) == 0) return {code, what};
+        return {code, fmt::format("{}; the last was {}", what, where)};
+    }
     // Then the word names the last of them, which need not have stopped.
     if (ORR_FAILURE_CODE(word) == ORR_QERR_ABANDONED || ORR_FAILURE_CODE(word) == ORR_QERR_PEER_LOST)
         return {code, fmt::format("{}; the last was queue {} on {}", what, ORR_FAILURE_QUEUE(word), where)};
@@ -452,7 +470,7 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
             return {is_of_peer(state) ? orrErrorPeerAccess : orrErrorIllegalAddress,
                     fmt::format("{} accessed {:#x} {}{}: {}{}{}", who, state.error_address,
                                 why_refused(state, note, context), faulting_code(state, note, context),
-                                place(state.error_address, packet, context),
+                                place(state.error_address, packet, context) + abroad(state, context),
                                 instead_of_atomics(state, context), tail)};
         }
         case ORR_QERR_KERNEL_TRAP:

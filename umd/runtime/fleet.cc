@@ -127,7 +127,13 @@ Error Fleet::cause(std::uint64_t word, bool foreign) const {
     for (const Context* context : contexts()) {
         if (context->node() == key.first) where = fmt::format("device {}", context->device());
     }
-    if (foreign) return describe_foreign_failure(word, where);
+    if (foreign) {
+        Error told = describe_foreign_failure(word, where);
+        if (ORR_FAILURE_CODE(word) == ORR_QERR_PEER_LOST && ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE)
+            for (const Context* context : contexts())
+                told.text += context->lost_link(key.first);
+        return told;
+    }
     // Who was the last that could signal may have stopped for what had become of others; any other word names
     // the first cause. It stands in memory of processes: one that names its own waiter would go round.
     const bool abandoned = ORR_FAILURE_CODE(word) == ORR_QERR_ABANDONED;

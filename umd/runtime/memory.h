@@ -35,6 +35,14 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
 
 inline constexpr std::uint32_t kReadWrite = ORR_BIND_READ | ORR_BIND_WRITE;
 
+// Where memory of another machine was found when it was imported.
+struct Abroad {
+    std::uint32_t node = 0;  // 0: it is no such memory
+    int device = kHost;      // that imported it
+    std::uint32_t port = 0, losses = 0;
+    bool known = false;  // the port, by which it was reached, and how often its link had gone down
+};
+
 // A buffer, bound on its own card at va, and on others where they have imported it.
 struct Block {
     int device = kHost;  // that created it; for pinned host memory too
@@ -46,6 +54,7 @@ struct Block {
     std::map<int, Error> refused;                // cards on which the import failed, and why
     bool imported = false;                       // another process made it
     bool elsewhere = false;                      // another machine's, or a multicast: see Allocation
+    Abroad abroad;
     std::vector<int> members;                    // cards of a multicast
     bool combines = false;                       // which is read in copies with reduction
     std::vector<FabricKey> keys;                 // by which other machines may have it
@@ -105,8 +114,10 @@ class Memory {
     // Of this process; false: it is not, or was revoked.
     bool revoke_fabric(const FabricKey& key);
     // What Device::import_fabric() gave, which may take seconds; also outside of the user's heap.
-    Result<Allocation> import_elsewhere(int device, std::unique_ptr<Bo> bo);
-    Result<Block*> import_elsewhere_block(int device, std::unique_ptr<Bo> bo);
+    Result<Allocation> import_elsewhere(int device, std::unique_ptr<Bo> bo, std::uint32_t node);
+    Result<Block*> import_elsewhere_block(int device, std::unique_ptr<Bo> bo, std::uint32_t node);
+    // Of what is at this address, also of a block without an allocation.
+    Abroad abroad(std::uint64_t va) const;
     // What `device` writes at once to the first bytes of these allocations, which begin there. `combines`:
     // and reads, in copies with reduction.
     Result<Allocation> make_multicast(int device, std::span<const std::uint64_t> members, std::uint64_t bytes,
@@ -192,6 +203,7 @@ class Memory {
     // Lets all other attached cards see it; of one that cannot, the reason.
     Status offer_to_all(Block& block);
     Result<Block*> place_elsewhere(int device, std::unique_ptr<Bo> bo, std::uint32_t flags = ORR_BIND_WRITE);
+    Result<Block*> place_abroad(int device, std::unique_ptr<Bo> bo, std::uint32_t node);
     // Of memory that others may get whole; an error otherwise.
     Result<Block*> block_to_export(std::uint64_t va);
     void destroy(Block* block) { destroy({&block, 1}); }

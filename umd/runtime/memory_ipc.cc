@@ -76,9 +76,32 @@ Result<Block*> Memory::place_elsewhere(int device, std::unique_ptr<Bo> bo, std::
     return block;
 }
 
-Result<Allocation> Memory::import_elsewhere(int device, std::unique_ptr<Bo> bo) {
-    const std::lock_guard changing(changes_);
+Result<Block*> Memory::place_abroad(int device, std::unique_ptr<Bo> bo, std::uint32_t node) {
     ORR_TRY(block, place_elsewhere(device, std::move(bo)));
+    Device& card = *cards_.at(device).winsys;
+    Abroad abroad{.node = node, .device = device};
+    if (const auto way = card.way_to_node(node); way && way->links != 0) {
+        if (const auto link = card.link(way->port)) {
+            abroad.port = way->port;
+            abroad.losses = link->losses;
+            abroad.known = true;
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    (*block)->abroad = abroad;
+    return *block;
+}
+
+Abroad Memory::abroad(std::uint64_t va) const {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [block, owned] : blocks_)
+        if (va - block->va < block->size) return block->abroad;
+    return {};
+}
+
+Result<Allocation> Memory::import_elsewhere(int device, std::unique_ptr<Bo> bo, std::uint32_t node) {
+    const std::lock_guard changing(changes_);
+    ORR_TRY(block, place_abroad(device, std::move(bo), node));
     Allocation allocation{device, (*block)->va, (*block)->size, *block};
     allocation.elsewhere = true;
     insert(allocation);
@@ -119,9 +142,9 @@ Result<Allocation> Memory::make_multicast(int device, std::span<const std::uint6
     return allocation;
 }
 
-Result<Block*> Memory::import_elsewhere_block(int device, std::unique_ptr<Bo> bo) {
+Result<Block*> Memory::import_elsewhere_block(int device, std::unique_ptr<Bo> bo, std::uint32_t node) {
     const std::lock_guard changing(changes_);
-    return place_elsewhere(device, std::move(bo));
+    return place_abroad(device, std::move(bo), node);
 }
 
 Result<std::optional<ForeignBo>> Memory::probe(Device& card, int fd) {

@@ -181,6 +181,7 @@ Result<FabricKey> Semaphore::export_fabric() {
     }
     // Before any other machine can signal it.
     const bool abroad = slot->abroad.exchange(true);
+    slot->context->note_links();  // for whoever waits in vain
     auto key = slot->context->memory().export_fabric(*slot->block);
     if (!key) slot->abroad = abroad;
     return key;

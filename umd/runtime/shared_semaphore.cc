@@ -114,7 +114,7 @@ Result<std::shared_ptr<SemaphoreSlot>> SharedSemaphores::import_fabric(const Fab
     static orr_semaphore unknown{};
     sweep();
     ORR_TRY(bo, context_.winsys().import_fabric(key));
-    ORR_TRY(block, context_.memory().import_elsewhere_block(context_.device(), std::move(*bo)));
+    ORR_TRY(block, context_.memory().import_elsewhere_block(context_.device(), std::move(*bo), key.node));
     return make_slot(*block, &unknown);
 }
 
