@@ -130,7 +130,9 @@ typedef struct orrPeerWay {
  * orrMemcpyBatchAsync go through the host's memory, with peer access or without; the call returns when they
  * are done (see orrMemcpyAsync). If a link comes up, those with peer access go over it; those without stay
  * with the host until it is enabled. A link that goes down under a copy stops its stream; copies go through
- * the host when that is known, at the latest 20 ms later, or at once for who asks here.
+ * the host when that is known, at the latest 20 ms later, or at once for who asks here. Memory that came
+ * while no way was up is shared with those that may use it by the first call that copies, launches or enables
+ * access when there is one again.
  *
  * Kernels, signals, events, copies with reduction, orrMemcpyND and graphs never do so: orrErrorPeerAccess.
  * (Task graphs have ways of their own through the host's memory, and need nothing enabled.)
