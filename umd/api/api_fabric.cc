@@ -77,7 +77,8 @@ orrError_t orrFabricImportMemory(void** ptr, size_t* bytes, const orrFabricHandl
         ORR_TRY(key, read_handle(handle, FabricKind::kMemory, "orrFabricImportSemaphore"));
         ORR_TRY(context, runtime.current_context());
         ORR_TRY(bo, (*context)->winsys().import_fabric(*key));
-        ORR_TRY(allocation, runtime.memory().import_elsewhere((*context)->device(), std::move(*bo), key->node));
+        ORR_TRY(allocation,
+                runtime.memory().import_elsewhere((*context)->device(), std::move(*bo), key->node));
         *ptr = reinterpret_cast<void*>(allocation->va);
         *bytes = allocation->bytes;
         return {};

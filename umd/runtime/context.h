@@ -95,8 +95,8 @@ class Context {
 
     // Remembers which cards are at the other ends of its links now.
     void note_links();
-    // "; the link from port 0 of device 0 to it is down", of a card by the end of its uid that was at one then;
-    // else nothing.
+    // "; the link from port 0 of device 0 to it is down", of a card by the end of its uid that was at one
+    // then; else nothing.
     std::string lost_link(std::uint32_t node) const;
 
     // Made at first use.

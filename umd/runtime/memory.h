@@ -55,9 +55,9 @@ struct Block {
     bool imported = false;                       // another process made it
     bool elsewhere = false;                      // another machine's, or a multicast: see Allocation
     Abroad abroad;
-    std::vector<int> members;                    // cards of a multicast
-    bool combines = false;                       // which is read in copies with reduction
-    std::vector<FabricKey> keys;                 // by which other machines may have it
+    std::vector<int> members;     // cards of a multicast
+    bool combines = false;        // which is read in copies with reduction
+    std::vector<FabricKey> keys;  // by which other machines may have it
 };
 
 struct Allocation {

@@ -100,8 +100,8 @@ TEST(Peer, NoWayToACardThatIsLostSaysSo) {
     EXPECT_FAIL(orrDeviceEnablePeerAccess(2, 0), orrErrorPeerAccess, "no way over links");
 }
 
-// Memory that came while no way led to its card belongs to who may use it, once one does: whether a copy looks
-// for it, or a kernel may, or the program asks for access again.
+// Memory that came while no way led to its card belongs to who may use it, once one does: whether a copy
+// looks for it, or a kernel may, or the program asks for access again.
 TEST(Peer, WhatCameWhileALinkWasDownIsSharedWhenItIsUp) {
     FakeSystem system(2);
     for (std::size_t card = 0; card < 2; ++card)

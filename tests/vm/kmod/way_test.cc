@@ -315,27 +315,5 @@ TEST_F(HeldWays, WhoGoesWaitsForNoCardBetween) {
     ASSERT_NO_FATAL_FAILURE(expect_to_go(2));
 }
 
-// Somebody is given memory of a card that stands; another one, who has some of it, takes a part out of his
-// mapping on the card that goes.
-TEST_F(HeldWays, WhoGoesWaitsForNoOwnersGrants) {
-    constexpr std::uint64_t kPages = 16;
-    Place user(node(1)), late(node(1)), owner(node(2)), other(node(2));
-    owner.make_memory(kPages * 4096);
-    other.make_memory();
-    user.share(owner, ORR_BIND_WRITE);
-    ASSERT_NO_FATAL_FAILURE(stand({&owner, &user}));
-    const Caller granted([&] {
-        File dma_buf;
-        std::uint32_t handle = 0;
-        export_bo(other.fd(), other.memory.handle, dma_buf);
-        if (import_bo(late.fd(), dma_buf.get(), handle) == 0)
-            map(late.fd(), late.vm, handle, kVa, 4096, ORR_BIND_WRITE);
-    });
-    ASSERT_NO_FATAL_FAILURE(granted.expect_in("orr_peer_grant"));
-    const Caller splits([&] { unmap(user.fd(), user.vm, kVa + 4 * 4096, 4096); });
-    ASSERT_NO_FATAL_FAILURE(splits.expect_in("orr_vm_unmap"));
-    ASSERT_NO_FATAL_FAILURE(expect_to_go(1));
-}
-
 }  // namespace
 }  // namespace orrery::kmod_test

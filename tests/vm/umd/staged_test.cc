@@ -169,7 +169,8 @@ TEST_F(PulledCable, CopiesGoThroughTheHostMeanwhile) {
     ASSERT_OK(orrMalloc(&here, 8 * kWords));
     ASSERT_OK(orrMemset(here, 3, 8 * kWords));
     const auto write_there = [&] {
-        const TestArgs args{static_cast<std::uint64_t*>(here), kWords, reinterpret_cast<std::uintptr_t>(news)};
+        const TestArgs args{static_cast<std::uint64_t*>(here), kWords,
+                            reinterpret_cast<std::uintptr_t>(news)};
         EXPECT_OK(card.launch("write_there", args, 8, 4));
         return orrStreamSynchronize(card.stream);
     };
