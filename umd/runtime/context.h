@@ -109,8 +109,8 @@ class Context {
     Result<std::pair<std::shared_ptr<Stream>, std::uint64_t>> signal(const orr_packet& packet,
                                                                      bool elsewhere = false);
     // For the half of another card's copy that this one does (Staging::between()): of that copy alone, so
-    // that what stops it is no neighbour's. Those that have stopped meanwhile go behind `ended`: a stream ends
-    // without any lock, as tools are told of its work. Who is done gives it back, likewise.
+    // that what stops it is no neighbour's. Those that have stopped meanwhile go behind `ended`: a stream
+    // ends without any lock, as tools are told of its work. Who is done gives it back, likewise.
     Result<std::shared_ptr<Stream>> take_copy_stream(std::vector<std::shared_ptr<Stream>>& ended);
     void give_copy_stream(std::shared_ptr<Stream> stream);
     Result<std::shared_ptr<Stream>> create_stream(QueueOptions options = {});

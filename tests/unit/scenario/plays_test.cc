@@ -1,6 +1,6 @@
-// The same play of 2, 4 and 8 cards twice, once beside a host that has much else to do: what each card decided
-// and did, and when, is the same. On the cards: a ring of copies and signals, kernels that are preempted, a
-// launch over all cards, and copies of all cards to one.
+// The same play of 2, 4 and 8 cards twice, once beside a host that has much else to do: what each card
+// decided and did, and when, is the same. On the cards: a ring of copies and signals, kernels that are
+// preempted, a launch over all cards, and copies of all cards to one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
