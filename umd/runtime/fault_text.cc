@@ -73,12 +73,15 @@ const char* instead_of_atomics(const QueueState& state, const Context& context) 
 }
 
 // The card only says that its page tables do not allow it.
-std::string why_refused(const QueueState& state, OpNote note, const Context& context) {
+std::string why_refused(const QueueState& state, OpNote note, const orr_packet& packet,
+                        const Context& context) {
     const auto memory = context.memory().find(state.error_address);
     if (memory && memory->elsewhere && state.error_detail == ORR_FAULT_PERMISSION)
         return memory->block->members.empty() ? "reading another machine's memory, which can be written only"
                                               : "reading a multicast, which can be written only";
-    if (memory && memory->elsewhere && memory->block->combines && state.error_detail == ORR_FAULT_NO_ROUTE)
+    // One that may read it has lost its way.
+    if (memory && memory->elsewhere && memory->block->combines && state.error_detail == ORR_FAULT_NO_ROUTE &&
+        packet.header.opcode != ORR_PKT_REDUCE)
         return "reading a multicast, which only copies with reduction do";
     if (note.op == Op::kKernel && memory && memory->device != kHost && memory->device != context.device()) {
         const auto refused = context.memory().peer_refusal(context.device(), *memory);
@@ -467,11 +470,12 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                                     state.error_address, faulting_code(state, note, context),
                                     place(state.error_address, packet, context), loss->text, tail)};
             }
-            return {is_of_peer(state) ? orrErrorPeerAccess : orrErrorIllegalAddress,
-                    fmt::format("{} accessed {:#x} {}{}: {}{}{}", who, state.error_address,
-                                why_refused(state, note, context), faulting_code(state, note, context),
-                                place(state.error_address, packet, context) + abroad(state, context),
-                                instead_of_atomics(state, context), tail)};
+            return {
+                is_of_peer(state) ? orrErrorPeerAccess : orrErrorIllegalAddress,
+                fmt::format("{} accessed {:#x} {}{}: {}{}{}", who, state.error_address,
+                            why_refused(state, note, packet, context), faulting_code(state, note, context),
+                            place(state.error_address, packet, context) + abroad(state, context),
+                            instead_of_atomics(state, context), tail)};
         }
         case ORR_QERR_KERNEL_TRAP:
             if (const auto found = finding(state, packet, context))
