@@ -157,25 +157,6 @@ std::string so_far(const std::string& parts, std::chrono::steady_clock::time_poi
                        lost == 0 ? "" : fmt::format(", {} records lost", text::grouped(lost)));
 }
 
-// Who asks it to end meanwhile, as orrery-ranks does when another rank has failed, gets a whole profile
-// first: that takes no longer than it is large. At a terminal an interrupt ends it at once.
-class EndsLater {
-  public:
-    EndsLater() {
-        sigset_t ends;
-        ::sigemptyset(&ends);
-        ::sigaddset(&ends, SIGTERM);
-        ::sigaddset(&ends, SIGHUP);
-        ::pthread_sigmask(SIG_BLOCK, &ends, &before_);
-    }
-    ~EndsLater() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    EndsLater(const EndsLater&) = delete;
-    EndsLater& operator=(const EndsLater&) = delete;
-
-  private:
-    sigset_t before_{};
-};
-
 // Appends the part that a process wrote.
 Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
     const File part(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -217,6 +198,22 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
 
 }  // namespace
 
+EndsLater::EndsLater() {
+    sigset_t ends;
+    ::sigemptyset(&ends);
+    ::sigaddset(&ends, SIGTERM);
+    ::sigaddset(&ends, SIGHUP);
+    ::pthread_sigmask(SIG_BLOCK, &ends, &before_);
+    struct sigaction ignored{};
+    ignored.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &ignored, &pipe_);
+}
+
+EndsLater::~EndsLater() {
+    ::sigaction(SIGPIPE, &pipe_, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 Result<Recorded> record(const Recording& recording) {
     // Before the program runs, which may take long.
     const File file(recording.file, O_WRONLY | O_CREAT | O_TRUNC);
@@ -233,8 +230,7 @@ Result<Recorded> record(const Recording& recording) {
                              [&] { (void)std::fputs(so_far((*parts)->path(), begun).c_str(), stderr); }};
     const auto status = child::run(whole.command, [&] { set_variables(whole, (*parts)->path()); }, ticks);
     if (!status) return std::unexpected(status.error());
-    const EndsLater whole_first;
-    Recorded recorded;
+    Recorded recorded{.whole_first = std::make_unique<EndsLater>()};
     if (WIFSIGNALED(*status)) recorded.signal = WTERMSIG(*status);
     recorded.status = child::exit_status(*status);
     if (auto good = put_together((*parts)->path(), file, recorded); !good) {

@@ -1,8 +1,11 @@
 // Runs a program with the recorder in it, and puts together what its processes wrote.
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +25,23 @@ struct Recording {
     std::vector<std::string> command;
 };
 
+// Who asks it to end meanwhile, as orrery-ranks does when another rank has failed, gets a whole profile
+// first, and is told what became of it: that takes no longer than the profile is large. A profile whose
+// reader goes is one that cannot be written, and no end. At a terminal an interrupt ends it at once.
+class EndsLater {
+  public:
+    EndsLater();
+    ~EndsLater();
+    EndsLater(const EndsLater&) = delete;
+    EndsLater& operator=(const EndsLater&) = delete;
+
+  private:
+    sigset_t before_{};
+    struct sigaction pipe_{};
+};
+
 struct Recorded {
+    std::unique_ptr<EndsLater> whole_first;  // until all of this is told
     int status = 0;  // of the command, as shells have it: 128 + a signal's number, 127: not found
     int signal = 0;  // that ended the command; 0: it ended by itself
     std::size_t processes = 0;

@@ -255,25 +255,46 @@ TEST_F(Record, FindsRecorderAndPartsFromAnyFolder) {
     EXPECT_EQ(profile().processes.size(), 2u) << output_;
 }
 
-TEST_F(Record, EndsBySignalsWhenTheCommandHasEnded) {
-    const std::string file = folder_ / "x";
-    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
-    const int reader = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    ASSERT_GE(reader, 0);
-    const pid_t child = ::fork();
-    if (child == 0) {
-        ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
-        ::execl(ORRERY_PROF, ORRERY_PROF, "record", "-o", file.c_str(), "--", PROGRAM, "many", nullptr);
-        ::_exit(127);
+// Its profile is a pipe from which nobody reads: it has begun to write, and does not end.
+class RecordIntoPipe : public Record {
+  protected:
+    void SetUp() override {
+        Record::SetUp();
+        const std::string file = folder_ / "x";
+        ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+        reader_ = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        ASSERT_GE(reader_, 0);
+        child_ = ::fork();
+        if (child_ == 0) {
+            ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
+            ::execl(ORRERY_PROF, ORRERY_PROF, "record", "-o", file.c_str(), "--", PROGRAM, "many", nullptr);
+            ::_exit(127);
+        }
+        pollfd readable{.fd = reader_, .events = POLLIN, .revents = 0};
+        ASSERT_EQ(::poll(&readable, 1, 60'000), 1);
     }
-    // It has begun to write, and cannot end as nobody reads.
-    pollfd readable{.fd = reader, .events = POLLIN, .revents = 0};
-    EXPECT_EQ(::poll(&readable, 1, 60'000), 1);
-    EXPECT_EQ(::kill(child, SIGTERM), 0);
-    ::close(reader);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    int status_without_reader() {
+        ::close(reader_);
+        int status = 0;
+        EXPECT_EQ(::waitpid(child_, &status, 0), child_);
+        return status;
+    }
+
+    int reader_ = -1;
+    pid_t child_ = -1;
+};
+
+TEST_F(RecordIntoPipe, TellsThatItsReaderHasGoneAndKeepsTheParts) {
+    const int status = status_without_reader();
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+    EXPECT_FALSE(fs::is_empty(folder_ / "tmp"));
+}
+
+TEST_F(RecordIntoPipe, EndsBySignalsBehindWhatItWritesAndKeeps) {
+    EXPECT_EQ(::kill(child_, SIGTERM), 0);
+    const int status = status_without_reader();
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+    EXPECT_FALSE(fs::is_empty(folder_ / "tmp"));
 }
 
 class SkuCompare : public Record {
