@@ -230,7 +230,8 @@ Result<Recorded> record(const Recording& recording) {
                              [&] { (void)std::fputs(so_far((*parts)->path(), begun).c_str(), stderr); }};
     const auto status = child::run(whole.command, [&] { set_variables(whole, (*parts)->path()); }, ticks);
     if (!status) return std::unexpected(status.error());
-    Recorded recorded{.whole_first = std::make_unique<EndsLater>()};
+    Recorded recorded;
+    recorded.whole_first = std::make_unique<EndsLater>();
     if (WIFSIGNALED(*status)) recorded.signal = WTERMSIG(*status);
     recorded.status = child::exit_status(*status);
     if (auto good = put_together((*parts)->path(), file, recorded); !good) {
