@@ -90,7 +90,7 @@ bool may_not_fetch_ahead(Core* core, const PageRef& ref) {
 }
 
 // A four-byte instruction of which two bytes are in the next page. The second half is read each time.
-Next op_straddle(Core* core, Op* op, std::int64_t left) {
+Next op_straddle(Core* core, Op* op, Left left) {
     CodeEntry& entry = current_entry(core);
     CodePage& page = *entry.page;
     const std::uint16_t low = halfword(page.bytes + kPageBytes - 2);
@@ -164,9 +164,9 @@ Handler decode_slot(Core* core, Op* op) {
     return pair != nullptr ? pair : core->handlers->of[static_cast<unsigned>(d.code)][length - 1];
 }
 
-Next op_breakpoint(Core* core, Op* op, std::int64_t left) {
+Next op_breakpoint(Core* core, Op* op, Left left) {
     // Where a run() starts there is no stop, or it would never get away.
-    if (core->steps_end - static_cast<std::uint64_t>(left) != core->first_step) {
+    if (core->steps_end - static_cast<std::uint64_t>(steps_left(left)) != core->first_step) {
         core->publish(op, left);
         core->has_stop = true;
         core->stop = StopReason::kBreakpoint;
@@ -177,11 +177,11 @@ Next op_breakpoint(Core* core, Op* op, std::int64_t left) {
 }
 
 // run() knows the exit address.
-Next op_exit(Core* core, Op* op, std::int64_t left) {
+Next op_exit(Core* core, Op* op, Left left) {
     ORR_CALL(leave, core, op, left);
 }
 
-Next op_decode(Core* core, Op* op, std::int64_t left) {
+Next op_decode(Core* core, Op* op, Left left) {
     const std::uint64_t pc = core->pc_of(op);
     CodePage& page = current_page(core);
     const auto slot = static_cast<std::size_t>(op - page.ops);
@@ -198,7 +198,7 @@ Next op_decode(Core* core, Op* op, std::int64_t left) {
 }
 
 // Behind the last slots of a page. Costs no budget.
-Next op_page_end(Core* core, Op* op, std::int64_t left) {
+Next op_page_end(Core* core, Op* op, Left left) {
     const std::uint64_t pc = core->pc_of(op);
     const CodeEntry& entry = core->code_pages[pc / kPageBytes & core->code_mask];
     if (entry.va != (pc & ~kPageOffset)) ORR_CALL(leave, core, op, left);
@@ -254,7 +254,7 @@ Op* find_op(Core* core) {
     return entry.ops + (core->pc & kPageOffset) / 2;
 }
 
-void run_ops(Core* core, Op* op, std::int64_t left) {
+void run_ops(Core* core, Op* op, Left left) {
 #if defined(__clang__)
     op->fn(core, op, left);
 #else

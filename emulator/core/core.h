@@ -157,6 +157,7 @@ struct Core {
     std::uint64_t mstatus = 0;
     std::uint8_t frm = 0;
     std::uint8_t fflags = 0;  // without those that are still in the host's status register (host_fp.h)
+    WorkCounts work_counts;   // of scalar instructions; kInt is made by take_work()
     bool fp_wrapped = false;  // the host's FP status belongs to the guest just now
     bool f_unsure = true;     // f, frm or fflags may hold something although mstatus does not say so
 
@@ -176,10 +177,12 @@ struct Core {
     // --- counting: valid while handlers run, left is then in a register ---
     std::uint64_t steps_end = 0;  // steps when left reaches 0
     std::int64_t left = 0;
-    std::uint64_t first_step = 0;    // steps when run() was called
-    std::int64_t deferred = 0;       // budget set aside by only_this_one()
-    std::uint64_t last_step = 0;     // the budget ends here at the latest (Hart::limit)
-    std::uint64_t extra_cycles = 0;  // what instructions cost beyond one cycle each
+    Left done = 0;                    // what the handlers counted in theirs
+    std::uint64_t first_step = 0;     // steps when run() was called
+    std::int64_t deferred = 0;        // budget that handlers do not know of
+    std::uint64_t last_step = 0;      // the budget ends here at the latest (Hart::limit)
+    std::uint64_t extra_cycles = 0;   // what instructions cost beyond one cycle each
+    std::uint64_t counted_steps = 0;  // of those that work_counts has nothing of, or no longer
     // What to add to steps (modulo 2^64).
     std::uint64_t minstret_delta = 0;
     std::uint64_t mcycle_delta = 0;
@@ -203,7 +206,6 @@ struct Core {
     Overlay* overlay = nullptr;         // this hart computes ahead of its time
     const Overlay* pages_of = nullptr;  // what `pages` hold is right with this one
 
-    WorkCounts work_counts;  // of scalar instructions
     Meter meter;
     bool gathers = false;           // the loads of a vector instruction are asked for together
     std::uint64_t memory_wait = 0;  // cycles that slow paths have counted, and nobody has charged yet
@@ -227,9 +229,21 @@ struct Core {
                              (sizeof(Op) / 2);
     }
     // Makes pc and counters valid for code outside the handlers.
-    void publish(const Op* op, std::int64_t now_left) {
+    void publish(const Op* op, Left now_left) {
         pc = pc_of(op);
-        left = now_left;
+        keep(now_left);
+    }
+    // The last ones before the handlers end say what was done.
+    void keep(Left now_left) {
+        left = steps_left(now_left);
+        done = now_left & kLeftCounts;
+    }
+    void count_done() {
+        constexpr Left kOne = (Left{1} << kLeftField) - 1;
+        work_counts.of(ScalarClass::kJumps) += done & kOne;
+        work_counts.of(ScalarClass::kLoads) += done >> kLeftField & kOne;
+        work_counts.of(ScalarClass::kStores) += done >> 2 * kLeftField;
+        done = 0;
     }
     void raise(Cause cause, std::uint64_t tval) {
         trap = {cause, tval, pc};
@@ -243,23 +257,24 @@ struct Core {
     void drop_reservation() { reservation_address = reservation_value = reservation_size = 0; }
     // Gives the handlers a budget for one instruction: run() looks at `attention` after it. (Leaving before
     // it might make no progress for ever, with a bus that always asks for attention.)
-    void only_this_one(std::int64_t& now_left) {
-        deferred += now_left - 1;
-        steps_end -= static_cast<std::uint64_t>(now_left - 1);
-        now_left = 1;
+    void only_this_one(Left& now_left) {
+        const std::int64_t others = steps_left(now_left) - 1;
+        deferred += others;
+        steps_end -= static_cast<std::uint64_t>(others);
+        now_left = with_steps_left(now_left, 1);
     }
     // An instruction takes so many cycles, at least one, of which the caller's ORR_NEXT counts the last.
-    void charge(std::int64_t& now_left, std::uint64_t cycles) {
+    void charge(Left& now_left, std::uint64_t cycles) {
         const std::uint64_t extra = cycles - 1;
         extra_cycles += extra;
         mcycle_delta += extra;
-        const auto taken = std::min(extra, static_cast<std::uint64_t>(now_left - 1));
-        now_left -= static_cast<std::int64_t>(taken);
+        const auto taken = std::min(extra, static_cast<std::uint64_t>(steps_left(now_left) - 1));
+        now_left -= taken << kLeftShift;
         steps_end -= taken;
         deferred -= static_cast<std::int64_t>(std::min(extra - taken, static_cast<std::uint64_t>(deferred)));
     }
     // After slow paths, and publish().
-    void charge_wait(std::int64_t& now_left) {
+    void charge_wait(Left& now_left) {
         if (memory_wait == 0) return;
         waited_pc = pc;
         charge(now_left, 1 + std::exchange(memory_wait, 0));
@@ -288,7 +303,7 @@ bool posted_ahead(Core* core, std::uint64_t va, unsigned size, AmoFunction funct
 
 // Code (code.cc). find_op gives the Op at core->pc and makes its page current, or raises and gives nullptr.
 Op* find_op(Core* core);
-void run_ops(Core* core, Op* op, std::int64_t left);
+void run_ops(Core* core, Op* op, Left left);
 // Does [host, host + size) overlap a page of decoded code?
 bool holds_code(const Core* core, const std::uint8_t* host, std::size_t size);
 // Those bytes were written: instructions decoded from them are forgotten.

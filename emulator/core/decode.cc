@@ -108,6 +108,8 @@ class Decoder {
         if (rd_ == 0) return nop();
         return {.code = code, .rd = rd_, .rs1 = rs1_, .rs2 = rs2_};
     }
+    // These are counted for what they are, also where they do nothing.
+    Decoded muldiv(OpCode code) const { return {.code = code, .rd = rd_or_dump(), .rs1 = rs1_, .rs2 = rs2_}; }
     Decoded alu_imm(OpCode code, std::int32_t imm) const {
         if (rd_ == 0) return nop();
         return {.code = code, .rd = rd_, .rs1 = rs1_, .imm = imm};
@@ -190,7 +192,7 @@ class Decoder {
             return {.code = OpCode::kMv, .rd = rd_, .rs1 = rs2_};
         }
         if (funct7_ == 0) return alu(kBase[funct3_]);
-        if (funct7_ == 1) return alu(kMul[funct3_]);
+        if (funct7_ == 1) return muldiv(kMul[funct3_]);
         if (funct7_ == 0x20 && funct3_ == 0) return alu(OpCode::kSub);
         if (funct7_ == 0x20 && funct3_ == 5) return alu(OpCode::kSra);
         return {};
@@ -208,15 +210,15 @@ class Decoder {
             case 0x20 << 3 | 5:
                 return alu(OpCode::kSraw);
             case 0x01 << 3 | 0:
-                return alu(OpCode::kMulw);
+                return muldiv(OpCode::kMulw);
             case 0x01 << 3 | 4:
-                return alu(OpCode::kDivw);
+                return muldiv(OpCode::kDivw);
             case 0x01 << 3 | 5:
-                return alu(OpCode::kDivuw);
+                return muldiv(OpCode::kDivuw);
             case 0x01 << 3 | 6:
-                return alu(OpCode::kRemw);
+                return muldiv(OpCode::kRemw);
             case 0x01 << 3 | 7:
-                return alu(OpCode::kRemuw);
+                return muldiv(OpCode::kRemuw);
             default:
                 return {};
         }

@@ -15,23 +15,37 @@ namespace orrery::emu {
 #endif
 
 // Back to run(): `op` is the next instruction.
-[[gnu::noinline]] inline Next leave(Core* core, Op* op, std::int64_t left) {
+[[gnu::noinline]] inline Next leave(Core* core, Op* op, Left left) {
     core->publish(op, left);
     ORR_STOP();
 }
 
+// The instruction completes, and is one of this class: neither an integer or vector instruction nor one that
+// Left counts.
+inline void count_scalar(Core* core, ScalarClass kind, std::uint64_t times = 1) {
+    core->work_counts.of(kind) += times;
+}
+
+// Takes one of kLeft... off. True: nothing is left.
+inline bool was_last(Left& left, Left what) {
+    return __builtin_sub_overflow(left, what, &left);
+}
+
 // The instruction is complete; the next one is `op`.
-#define ORR_NEXT(core, op, left)                                          \
-    do {                                                                  \
-        if (ORR_UNLIKELY(--(left) == 0)) ORR_CALL(leave, core, op, left); \
-        ORR_DISPATCH(core, op, left);                                     \
+#define ORR_NEXT(core, op, left) ORR_NEXT_AS(core, op, left, kLeftStep)
+// And is one of those that are counted in `left`.
+#define ORR_NEXT_AS(core, op, left, what)                                            \
+    do {                                                                             \
+        if (ORR_UNLIKELY(was_last((left), (what)))) ORR_CALL(leave, core, op, left); \
+        ORR_DISPATCH(core, op, left);                                                \
     } while (0)
 
 // The same after something that may have called the bus, or has locals in memory.
-#define ORR_NEXT_SLOW(core, op, left)                                            \
-    do {                                                                         \
-        if (--(left) == 0 || (core)->attention) ORR_CALL(leave, core, op, left); \
-        ORR_DISPATCH_SLOW(core, op, left);                                       \
+#define ORR_NEXT_SLOW(core, op, left) ORR_NEXT_SLOW_AS(core, op, left, kLeftStep)
+#define ORR_NEXT_SLOW_AS(core, op, left, what)                                              \
+    do {                                                                                    \
+        if (was_last((left), (what)) || (core)->attention) ORR_CALL(leave, core, op, left); \
+        ORR_DISPATCH_SLOW(core, op, left);                                                  \
     } while (0)
 
 // The instruction at `op` cannot be done: pc and counters stay, run() takes core->trap.
@@ -48,10 +62,10 @@ namespace orrery::emu {
         const std::uint64_t jump_target = (target);                                                    \
         const std::uint64_t jump_page = jump_target & ~kPageOffset;                                    \
         const CodeEntry& jump_code = (core)->code_pages[jump_target / kPageBytes & (core)->code_mask]; \
-        if (ORR_UNLIKELY(--(left) == 0 || jump_code.va != jump_page)) {                                \
+        if (ORR_UNLIKELY(was_last((left), kLeftJump) || jump_code.va != jump_page)) {                  \
             (core)->jumped = op;                                                                       \
             (core)->pc = jump_target;                                                                  \
-            (core)->left = left;                                                                       \
+            (core)->keep(left);                                                                        \
             ORR_STOP();                                                                                \
         }                                                                                              \
         (core)->code_va = jump_page;                                                                   \

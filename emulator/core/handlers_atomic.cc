@@ -91,7 +91,7 @@ bool amo(Core* core, const Op* op, T& old) {
 }
 
 template <class T, unsigned kLength>
-Next op_amo(Core* core, Op* op, std::int64_t left) {
+Next op_amo(Core* core, Op* op, Left left) {
     core->publish(op, left);
     T old = 0;
     if (!may_release(core, op)) ORR_STOP();
@@ -99,6 +99,7 @@ Next op_amo(Core* core, Op* op, std::int64_t left) {
     tell_acquire(core, op);
     core->charge_wait(left);
     core->x[op->rd] = extend(old);
+    count_scalar(core, ScalarClass::kAtomics);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
@@ -125,7 +126,7 @@ bool load_reserved(Core* core, const Op* op, T& value) {
 }
 
 template <class T, unsigned kLength>
-Next op_lr(Core* core, Op* op, std::int64_t left) {
+Next op_lr(Core* core, Op* op, Left left) {
     core->publish(op, left);
     T value = 0;
     if (!may_release(core, op)) ORR_STOP();
@@ -133,6 +134,7 @@ Next op_lr(Core* core, Op* op, std::int64_t left) {
     tell_acquire(core, op);
     core->charge_wait(left);
     core->x[op->rd] = extend(value);
+    count_scalar(core, ScalarClass::kAtomics);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
@@ -158,7 +160,7 @@ bool store_conditional(Core* core, const Op* op, std::uint64_t& failed) {
 }
 
 template <class T, unsigned kLength>
-Next op_sc(Core* core, Op* op, std::int64_t left) {
+Next op_sc(Core* core, Op* op, Left left) {
     core->publish(op, left);
     std::uint64_t failed = 0;
     if (!may_release(core, op)) ORR_STOP();
@@ -166,12 +168,13 @@ Next op_sc(Core* core, Op* op, std::int64_t left) {
     tell_acquire(core, op);
     core->charge_wait(left);
     core->x[op->rd] = failed;
+    count_scalar(core, ScalarClass::kAtomics);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 
 template <unsigned kLength>
-ORR_COLD Next told_fence(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next told_fence(Core* core, Op* op, Left left) {
     core->publish(op, left);
     const auto both = static_cast<unsigned>(op->imm);
     const unsigned before = both >> 4, after = both & 15;
@@ -185,7 +188,7 @@ ORR_COLD Next told_fence(Core* core, Op* op, std::int64_t left) {
 }
 
 template <unsigned kLength>
-Next op_fence(Core* core, Op* op, std::int64_t left) {
+Next op_fence(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(core->overlay != nullptr)) {
         core->publish(op, left);
         core->held = true;
@@ -200,6 +203,7 @@ Next op_fence(Core* core, Op* op, std::int64_t left) {
         }
         core->bus->acquired();
     }
+    count_scalar(core, ScalarClass::kSystem);
     if (ORR_UNLIKELY(core->config.tells_accesses)) {
         const Handler told = told_fence<kLength>;
         ORR_CALL(told, core, op, left);

@@ -165,7 +165,7 @@ struct Sqrt {
 };
 
 template <class F, class Function, unsigned kLength>
-ORR_COLD Next arithmetic_soft(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next arithmetic_soft(Core* core, Op* op, Left left) {
     const unsigned mode = rounding_mode(core, op->aux);
     if (fp_off(core) || mode > soft::kNearestAway) ORR_FP_ILLEGAL(core, op, left);
     const auto result = Function::template exact<typename F::Soft>(
@@ -173,12 +173,13 @@ ORR_COLD Next arithmetic_soft(Core* core, Op* op, std::int64_t left) {
     F::put(core, op->rd, result);
     make_dirty(core);
     count_flops<F>(core, 1);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 
 template <class F, class Function, unsigned kLength>
-Next op_arithmetic(Core* core, Op* op, std::int64_t left) {
+Next op_arithmetic(Core* core, Op* op, Left left) {
     if (ORR_LIKELY(host_computes(rounding_mode(core, op->aux)) && !fp_off(core))) {
         const auto a = std::bit_cast<typename F::Host>(F::get(core, op->rs1));
         const auto b = std::bit_cast<typename F::Host>(F::get(core, op->rs2));
@@ -187,6 +188,7 @@ Next op_arithmetic(Core* core, Op* op, std::int64_t left) {
             F::put(core, op->rd, result);
             make_dirty(core);
             count_flops<F>(core, 1);
+            count_scalar(core, ScalarClass::kFp);
             op += kLength;
             ORR_NEXT(core, op, left);
         }
@@ -209,7 +211,7 @@ struct FusedOperands {
 };
 
 template <class F, bool kNegateProduct, bool kNegateAddend, unsigned kLength>
-ORR_COLD Next fused_soft(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next fused_soft(Core* core, Op* op, Left left) {
     const unsigned mode = rounding_mode(core, op->aux & 7u);
     if (fp_off(core) || mode > soft::kNearestAway) ORR_FP_ILLEGAL(core, op, left);
     const FusedOperands<F, kNegateProduct, kNegateAddend> in(core, op);
@@ -217,12 +219,13 @@ ORR_COLD Next fused_soft(Core* core, Op* op, std::int64_t left) {
            soft::fma<typename F::Soft>(in.a, in.b, in.c, static_cast<soft::Mode>(mode), core->fflags));
     make_dirty(core);
     count_flops<F>(core, 2);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 
 template <class F, bool kNegateProduct, bool kNegateAddend, unsigned kLength>
-Next op_fused(Core* core, Op* op, std::int64_t left) {
+Next op_fused(Core* core, Op* op, Left left) {
     if (ORR_LIKELY(host_computes(rounding_mode(core, op->aux & 7u)) && !fp_off(core) && host_has_fma())) {
         using Host = typename F::Host;
         const FusedOperands<F, kNegateProduct, kNegateAddend> in(core, op);
@@ -232,6 +235,7 @@ Next op_fused(Core* core, Op* op, std::int64_t left) {
             F::put(core, op->rd, result);
             make_dirty(core);
             count_flops<F>(core, 2);
+            count_scalar(core, ScalarClass::kFp);
             op += kLength;
             ORR_NEXT(core, op, left);
         }
@@ -264,11 +268,12 @@ BitsOf<F> fmax(BitsOf<F> a, BitsOf<F> b, std::uint8_t& flags) {
 }
 
 template <class F, BitsOf<F> (*kFunction)(BitsOf<F>, BitsOf<F>, std::uint8_t&), unsigned kLength>
-Next op_pick(Core* core, Op* op, std::int64_t left) {
+Next op_pick(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
     F::put(core, op->rd, kFunction(F::get(core, op->rs1), F::get(core, op->rs2), core->fflags));
     make_dirty(core);
     if constexpr (kFunction == fmin<F> || kFunction == fmax<F>) count_flops<F>(core, 1);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
@@ -313,10 +318,11 @@ std::uint64_t classify(BitsOf<F> a, BitsOf<F>, std::uint8_t&) {
 }
 
 template <class F, std::uint64_t (*kFunction)(BitsOf<F>, BitsOf<F>, std::uint8_t&), unsigned kLength>
-Next op_test(Core* core, Op* op, std::int64_t left) {
+Next op_test(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
     core->x[op->rd] = kFunction(F::get(core, op->rs1), F::get(core, op->rs2), core->fflags);
     make_dirty(core);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
@@ -324,32 +330,36 @@ Next op_test(Core* core, Op* op, std::int64_t left) {
 // --- moves ---
 
 template <unsigned kLength>
-Next op_mv_x_w(Core* core, Op* op, std::int64_t left) {
+Next op_mv_x_w(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
     core->x[op->rd] = sext32(core->f[op->rs1]);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 // Not boxed is no matter here: fmv.x.h takes the low bits.
 template <unsigned kLength>
-Next op_mv_x_h(Core* core, Op* op, std::int64_t left) {
+Next op_mv_x_h(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
     core->x[op->rd] = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int16_t>(core->f[op->rs1])});
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <unsigned kLength>
-Next op_mv_x_d(Core* core, Op* op, std::int64_t left) {
+Next op_mv_x_d(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
     core->x[op->rd] = core->f[op->rs1];
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <class F, unsigned kLength>
-Next op_mv_to_f(Core* core, Op* op, std::int64_t left) {
+Next op_mv_to_f(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(fp_off(core))) ORR_FP_ILLEGAL(core, op, left);
     F::put(core, op->rd, static_cast<BitsOf<F>>(core->x[op->rs1]));
     make_dirty(core);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
@@ -357,24 +367,26 @@ Next op_mv_to_f(Core* core, Op* op, std::int64_t left) {
 // --- conversions: aux is the integer's kind << 3 | mode ---
 
 template <class To, class From, unsigned kLength>
-ORR_COLD Next convert_soft(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next convert_soft(Core* core, Op* op, Left left) {
     const unsigned mode = rounding_mode(core, op->aux);
     if (fp_off(core) || mode > soft::kNearestAway) ORR_FP_ILLEGAL(core, op, left);
     To::put(core, op->rd,
             soft::convert<typename To::Soft, typename From::Soft>(
                 From::get(core, op->rs1), static_cast<soft::Mode>(mode), core->fflags));
     make_dirty(core);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 template <class To, class From, unsigned kLength>
-Next op_convert(Core* core, Op* op, std::int64_t left) {
+Next op_convert(Core* core, Op* op, Left left) {
     if (ORR_LIKELY(host_computes(rounding_mode(core, op->aux)) && !fp_off(core))) {
         const auto a = std::bit_cast<typename From::Host>(From::get(core, op->rs1));
         const auto result = std::bit_cast<BitsOf<To>>(static_cast<typename To::Host>(a));
         if (ORR_LIKELY(!soft::is_nan<typename To::Soft>(result))) {
             To::put(core, op->rd, result);
             make_dirty(core);
+            count_scalar(core, ScalarClass::kFp);
             op += kLength;
             ORR_NEXT(core, op, left);
         }
@@ -403,23 +415,25 @@ bool as_host_integer(std::uint64_t value, IntKind kind, std::int64_t& result) {
 }
 
 template <class F, unsigned kLength>
-ORR_COLD Next from_integer_soft(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next from_integer_soft(Core* core, Op* op, Left left) {
     const unsigned mode = rounding_mode(core, op->aux & 7u);
     if (fp_off(core) || mode > soft::kNearestAway) ORR_FP_ILLEGAL(core, op, left);
     F::put(core, op->rd,
            soft::from_integer<typename F::Soft>(core->x[op->rs1], static_cast<IntKind>(op->aux >> 3),
                                                 static_cast<soft::Mode>(mode), core->fflags));
     make_dirty(core);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 template <class F, unsigned kLength>
-Next op_from_integer(Core* core, Op* op, std::int64_t left) {
+Next op_from_integer(Core* core, Op* op, Left left) {
     std::int64_t value = 0;
     if (ORR_LIKELY(host_computes(rounding_mode(core, op->aux & 7u)) && !fp_off(core) &&
                    as_host_integer(core->x[op->rs1], static_cast<IntKind>(op->aux >> 3), value))) {
         F::put(core, op->rd, std::bit_cast<BitsOf<F>>(static_cast<typename F::Host>(value)));
         make_dirty(core);
+        count_scalar(core, ScalarClass::kFp);
         op += kLength;
         ORR_NEXT(core, op, left);
     }
@@ -428,19 +442,20 @@ Next op_from_integer(Core* core, Op* op, std::int64_t left) {
 }
 
 template <class F, unsigned kLength>
-ORR_COLD Next to_integer_soft(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next to_integer_soft(Core* core, Op* op, Left left) {
     const unsigned mode = rounding_mode(core, op->aux & 7u);
     if (fp_off(core) || mode > soft::kNearestAway) ORR_FP_ILLEGAL(core, op, left);
     core->x[op->rd] =
         soft::to_integer<typename F::Soft>(F::get(core, op->rs1), static_cast<IntKind>(op->aux >> 3),
                                            static_cast<soft::Mode>(mode), core->fflags);
     make_dirty(core);
+    count_scalar(core, ScalarClass::kFp);
     op += kLength;
     ORR_NEXT_SLOW(core, op, left);
 }
 // C's conversion, which truncates, is the host's own for all that a signed 64-bit integer holds.
 template <class F, unsigned kLength>
-Next op_to_integer(Core* core, Op* op, std::int64_t left) {
+Next op_to_integer(Core* core, Op* op, Left left) {
     if (ORR_LIKELY(ORR_HOST_FP != 0 && rounding_mode(core, op->aux & 7u) == soft::kTowardZero &&
                    !fp_off(core))) {
         const auto kind = static_cast<IntKind>(op->aux >> 3);
@@ -455,6 +470,7 @@ Next op_to_integer(Core* core, Op* op, std::int64_t left) {
             const auto result = static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
             core->x[op->rd] = kind == IntKind::kU32 ? sext32(result) : result;
             make_dirty(core);
+            count_scalar(core, ScalarClass::kFp);
             op += kLength;
             ORR_NEXT(core, op, left);
         }

@@ -6,42 +6,49 @@ namespace orrery::emu {
 namespace {
 
 template <class Function, unsigned kLength>
-Next op_reg(Core* core, Op* op, std::int64_t left) {
+Next op_reg(Core* core, Op* op, Left left) {
     core->x[op->rd] = Function::of(core->x[op->rs1], core->x[op->rs2]);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <class Function, unsigned kLength>
-Next op_imm(Core* core, Op* op, std::int64_t left) {
+Next op_muldiv(Core* core, Op* op, Left left) {
+    core->x[op->rd] = Function::of(core->x[op->rs1], core->x[op->rs2]);
+    count_scalar(core, ScalarClass::kMulDiv);
+    op += kLength;
+    ORR_NEXT(core, op, left);
+}
+template <class Function, unsigned kLength>
+Next op_imm(Core* core, Op* op, Left left) {
     core->x[op->rd] = Function::of(core->x[op->rs1], sext(op->imm));
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <unsigned kLength>
-Next op_nop(Core* core, Op* op, std::int64_t left) {
+Next op_nop(Core* core, Op* op, Left left) {
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <unsigned kLength>
-Next op_mv(Core* core, Op* op, std::int64_t left) {
+Next op_mv(Core* core, Op* op, Left left) {
     core->x[op->rd] = core->x[op->rs1];
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <unsigned kLength>
-Next op_li(Core* core, Op* op, std::int64_t left) {
+Next op_li(Core* core, Op* op, Left left) {
     core->x[op->rd] = sext(op->imm);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <unsigned kLength>
-Next op_liu(Core* core, Op* op, std::int64_t left) {
+Next op_liu(Core* core, Op* op, Left left) {
     core->x[op->rd] = static_cast<std::uint32_t>(op->imm);
     op += kLength;
     ORR_NEXT(core, op, left);
 }
 template <unsigned kLength>
-Next op_auipc(Core* core, Op* op, std::int64_t left) {
+Next op_auipc(Core* core, Op* op, Left left) {
     core->x[op->rd] = core->pc_of(op) + sext(op->imm);
     op += kLength;
     ORR_NEXT(core, op, left);
@@ -52,6 +59,7 @@ Next op_auipc(Core* core, Op* op, std::int64_t left) {
 void add_int_handlers(HandlerTable& table) {
 #define PLAIN(code, name) table.set(OpCode::code, name<1>, name<2>)
 #define REG(name) table.set(OpCode::k##name, op_reg<name, 1>, op_reg<name, 2>)
+#define MULDIV(name) table.set(OpCode::k##name, op_muldiv<name, 1>, op_muldiv<name, 2>)
 #define IMM(code, name) table.set(OpCode::code, op_imm<name, 1>, op_imm<name, 2>)
     PLAIN(kNop, op_nop);
     PLAIN(kMv, op_mv);
@@ -73,19 +81,19 @@ void add_int_handlers(HandlerTable& table) {
     REG(Sllw);
     REG(Srlw);
     REG(Sraw);
-    REG(Mul);
-    REG(Mulh);
-    REG(Mulhsu);
-    REG(Mulhu);
-    REG(Div);
-    REG(Divu);
-    REG(Rem);
-    REG(Remu);
-    REG(Mulw);
-    REG(Divw);
-    REG(Divuw);
-    REG(Remw);
-    REG(Remuw);
+    MULDIV(Mul);
+    MULDIV(Mulh);
+    MULDIV(Mulhsu);
+    MULDIV(Mulhu);
+    MULDIV(Div);
+    MULDIV(Divu);
+    MULDIV(Rem);
+    MULDIV(Remu);
+    MULDIV(Mulw);
+    MULDIV(Divw);
+    MULDIV(Divuw);
+    MULDIV(Remw);
+    MULDIV(Remuw);
     IMM(kAddi, Add);
     IMM(kSlti, Slt);
     IMM(kSltiu, Sltu);
@@ -101,6 +109,7 @@ void add_int_handlers(HandlerTable& table) {
     IMM(kSraiw, Sraw);
 #undef PLAIN
 #undef REG
+#undef MULDIV
 #undef IMM
 }
 

@@ -6,49 +6,49 @@ namespace orrery::emu {
 namespace {
 
 template <class Condition, unsigned kLength>
-Next op_branch_near(Core* core, Op* op, std::int64_t left) {
+Next op_branch_near(Core* core, Op* op, Left left) {
     if (Condition::of(core->x[op->rs1], core->x[op->rs2])) {
         op += op->imm;
         // Keeps the two ends apart: merged, the address of the next Op would wait for the comparison.
         asm volatile("" : "+r"(op));
-        ORR_NEXT(core, op, left);
+        ORR_NEXT_AS(core, op, left, kLeftJump);
     }
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftJump);
 }
 template <class Condition, unsigned kLength>
-Next op_branch_far(Core* core, Op* op, std::int64_t left) {
+Next op_branch_far(Core* core, Op* op, Left left) {
     if (Condition::of(core->x[op->rs1], core->x[op->rs2])) {
         ORR_JUMP(core, core->pc_of(op) + sext(op->imm), left);
     }
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftJump);
 }
 template <unsigned kLength>
-Next op_j_near(Core* core, Op* op, std::int64_t left) {
+Next op_j_near(Core* core, Op* op, Left left) {
     op += op->imm;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftJump);
 }
 template <unsigned kLength>
-Next op_jal_near(Core* core, Op* op, std::int64_t left) {
+Next op_jal_near(Core* core, Op* op, Left left) {
     core->x[op->rd] = core->pc_of(op) + 2 * kLength;
     op += op->imm;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftJump);
 }
 template <unsigned kLength>
-Next op_jal_far(Core* core, Op* op, std::int64_t left) {
+Next op_jal_far(Core* core, Op* op, Left left) {
     const std::uint64_t pc = core->pc_of(op);
     core->x[op->rd] = pc + 2 * kLength;
     ORR_JUMP(core, pc + sext(op->imm), left);
 }
 template <unsigned kLength>
-Next op_jalr(Core* core, Op* op, std::int64_t left) {
+Next op_jalr(Core* core, Op* op, Left left) {
     const std::uint64_t target = (core->x[op->rs1] + sext(op->imm)) & ~std::uint64_t{1};
     core->x[op->rd] = core->pc_of(op) + 2 * kLength;
     ORR_JUMP(core, target, left);
 }
 template <unsigned kLength>
-Next op_jr(Core* core, Op* op, std::int64_t left) {
+Next op_jr(Core* core, Op* op, Left left) {
     ORR_JUMP(core, (core->x[op->rs1] + sext(op->imm)) & ~std::uint64_t{1}, left);
 }
 

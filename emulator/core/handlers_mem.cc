@@ -41,7 +41,7 @@ struct ToDouble {
 };
 
 template <class T, class To, unsigned kLength>
-ORR_COLD Next load_slow(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next load_slow(Core* core, Op* op, Left left) {
     core->publish(op, left);
     if (!To::allowed(core)) {
         raise_illegal(core, op);
@@ -52,7 +52,7 @@ ORR_COLD Next load_slow(Core* core, Op* op, std::int64_t left) {
     core->charge_wait(left);
     To::put(core, op, static_cast<T>(value));
     op += kLength;
-    ORR_NEXT_SLOW(core, op, left);
+    ORR_NEXT_SLOW_AS(core, op, left, kLeftLoad);
 }
 
 // The page cache has the page, and the meter has nothing to count.
@@ -75,7 +75,7 @@ void load_host(Core* core, const Op* op, const PageEntry& entry, std::uint64_t v
 
 // The line may be there without being the last of its set that was used.
 template <class T, class To, unsigned kLength>
-Next load_behind(Core* core, Op* op, std::int64_t left) {
+Next load_behind(Core* core, Op* op, Left left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
     if (ORR_UNLIKELY(entry.load_tag != (tag_of<T>(va) | kCountedPage) || !To::allowed(core) ||
@@ -85,11 +85,11 @@ Next load_behind(Core* core, Op* op, std::int64_t left) {
     }
     load_host<T, To>(core, op, entry, va);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftLoad);
 }
 
 template <class T, class To, unsigned kLength, bool kCounted>
-Next op_load(Core* core, Op* op, std::int64_t left) {
+Next op_load(Core* core, Op* op, Left left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
     if (ORR_UNLIKELY(!(may_load<T, kCounted>(core, entry, va)) || !To::allowed(core))) {
@@ -98,7 +98,7 @@ Next op_load(Core* core, Op* op, std::int64_t left) {
     }
     load_host<T, To>(core, op, entry, va);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftLoad);
 }
 
 // Where a stored value comes from.
@@ -112,7 +112,7 @@ struct FromF {
 };
 
 template <class T, class From, unsigned kLength>
-ORR_COLD Next store_slow(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next store_slow(Core* core, Op* op, Left left) {
     core->publish(op, left);
     if (!From::allowed(core)) {
         raise_illegal(core, op);
@@ -121,7 +121,7 @@ ORR_COLD Next store_slow(Core* core, Op* op, std::int64_t left) {
     if (!slow_store(core, core->x[op->rs1] + sext(op->imm), sizeof(T), From::get(core, op))) ORR_STOP();
     core->charge_wait(left);
     op += kLength;
-    ORR_NEXT_SLOW(core, op, left);
+    ORR_NEXT_SLOW_AS(core, op, left, kLeftStore);
 }
 
 template <class T, class From>
@@ -131,7 +131,7 @@ void store_host(const Core* core, const Op* op, const PageEntry& entry, std::uin
 }
 
 template <class T, class From, unsigned kLength>
-Next store_behind(Core* core, Op* op, std::int64_t left) {
+Next store_behind(Core* core, Op* op, Left left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
     if (ORR_UNLIKELY(entry.store_tag != (tag_of<T>(va) | kCountedPage) || !From::allowed(core) ||
@@ -141,11 +141,11 @@ Next store_behind(Core* core, Op* op, std::int64_t left) {
     }
     store_host<T, From>(core, op, entry, va);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftStore);
 }
 
 template <class T, class From, unsigned kLength, bool kCounted>
-Next op_store(Core* core, Op* op, std::int64_t left) {
+Next op_store(Core* core, Op* op, Left left) {
     const std::uint64_t va = core->x[op->rs1] + sext(op->imm);
     const PageEntry& entry = core->page_entry(va);
     if (ORR_UNLIKELY(!(may_store<T, kCounted>(core, entry, va)) || !From::allowed(core))) {
@@ -154,7 +154,7 @@ Next op_store(Core* core, Op* op, std::int64_t left) {
     }
     store_host<T, From>(core, op, entry, va);
     op += kLength;
-    ORR_NEXT(core, op, left);
+    ORR_NEXT_AS(core, op, left, kLeftStore);
 }
 
 template <bool kCounted>

@@ -92,14 +92,14 @@ inline constexpr bool kIsBranch<Branch<kOf, Condition>> = true;
 
 // The first one by itself: what it accesses is not for the page cache.
 template <OpCode kCode, unsigned kLength>
-ORR_COLD Next op_alone(Core* core, Op* op, std::int64_t left) {
+ORR_COLD Next op_alone(Core* core, Op* op, Left left) {
     const Handler handler = core->handlers->of[static_cast<unsigned>(kCode)][kLength - 1];
     ORR_CALL(handler, core, op, left);
 }
 
 // kForward: rs1 of the second is rd of the first.
 template <class First, class Second, bool kForward, unsigned kFirst, unsigned kSecond>
-Next op_pair(Core* core, Op* op, std::int64_t left) {
+Next op_pair(Core* core, Op* op, Left left) {
     std::uint64_t value = 0;
     if constexpr (kIsStore<First>) {
         if (ORR_UNLIKELY(!First::of(core, op, core->x[op->rs1] + sext(op->imm)))) {
@@ -116,17 +116,18 @@ Next op_pair(Core* core, Op* op, std::int64_t left) {
     }
     if constexpr (!kIsStore<First>) core->x[op->rd] = value;
     op += kFirst;
-    if (ORR_UNLIKELY(--left == 0)) ORR_CALL(leave, core, op, left);
+    constexpr Left kWhat = kIsStore<First> ? kLeftStore : kIsLoad<First> ? kLeftLoad : kLeftStep;
+    if (ORR_UNLIKELY(was_last(left, kWhat))) ORR_CALL(leave, core, op, left);
 
     const std::uint64_t a = kForward ? value : core->x[op->rs1];
     if constexpr (Second::kCode == OpCode::kJNear) {
         op += op->imm;
-        ORR_NEXT(core, op, left);
+        ORR_NEXT_AS(core, op, left, kLeftJump);
     } else if constexpr (kIsBranch<Second>) {
         if (Second::of(core, op, a)) {
             op += op->imm;
             asm volatile("" : "+r"(op));  // see handlers_jump.cc
-            ORR_NEXT(core, op, left);
+            ORR_NEXT_AS(core, op, left, kLeftJump);
         }
     } else if constexpr (kIsLoad<Second>) {
         std::uint64_t loaded = 0;
@@ -139,7 +140,11 @@ Next op_pair(Core* core, Op* op, std::int64_t left) {
         core->x[op->rd] = Second::of(core, op, a);
     }
     op += kSecond;
-    ORR_NEXT(core, op, left);
+    constexpr Left kSecondWhat = kIsBranch<Second>  ? kLeftJump
+                                 : kIsLoad<Second>  ? kLeftLoad
+                                 : kIsStore<Second> ? kLeftStore
+                                                    : kLeftStep;
+    ORR_NEXT_AS(core, op, left, kSecondWhat);
 }
 
 // --- which there are ---

@@ -4,15 +4,15 @@
 namespace orrery::emu {
 namespace {
 
-Next op_illegal(Core* core, Op* op, std::int64_t left) {
+Next op_illegal(Core* core, Op* op, Left left) {
     ORR_TRAP(core, op, left, Cause::kIllegal, static_cast<std::uint32_t>(op->imm));
 }
 
-Next op_ecall(Core* core, Op* op, std::int64_t left) {
+Next op_ecall(Core* core, Op* op, Left left) {
     ORR_TRAP(core, op, left, Cause::kEcall, 0);
 }
 
-Next op_ebreak(Core* core, Op* op, std::int64_t left) {
+Next op_ebreak(Core* core, Op* op, Left left) {
     core->publish(op, left);
     if (core->config.ebreak_to_host) {
         core->has_stop = true;
@@ -23,28 +23,31 @@ Next op_ebreak(Core* core, Op* op, std::int64_t left) {
     ORR_STOP();
 }
 
-Next op_mret(Core* core, Op*, std::int64_t left) {
+Next op_mret(Core* core, Op*, Left left) {
     const std::uint64_t enable = (core->mstatus & kMstatusMpie) != 0 ? kMstatusMie : 0;
     core->mstatus = (core->mstatus & ~kMstatusMie) | enable | kMstatusMpie;
     core->pc = core->mepc;
-    core->left = left - 1;
+    core->keep(left - kLeftStep);
+    count_scalar(core, ScalarClass::kSystem);
     ORR_STOP();
 }
 
-Next op_wfi(Core* core, Op* op, std::int64_t left) {
+Next op_wfi(Core* core, Op* op, Left left) {
     core->waiting = (core->mip & core->mie) == 0;
-    core->publish(op + 2, left - 1);
+    count_scalar(core, ScalarClass::kSystem);
+    core->publish(op + 2, left - kLeftStep);
     ORR_STOP();
 }
 
-Next op_fence_i(Core* core, Op* op, std::int64_t left) {
+Next op_fence_i(Core* core, Op* op, Left left) {
     if (core->overlay != nullptr) {
         core->publish(op, left);
         core->held = true;
         ORR_STOP();
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    core->publish(op + 2, left - 1);
+    core->publish(op + 2, left - kLeftStep);
+    count_scalar(core, ScalarClass::kSystem);
     drop_code(core);
     ORR_STOP();
 }
@@ -74,19 +77,21 @@ std::uint64_t csr_bits(const Op* op) {
            static_cast<std::uint32_t>(op->aux) << 12 | static_cast<std::uint32_t>(op->rd) << 7 | 0x73u;
 }
 
-Next op_csr(Core* core, Op* op, std::int64_t left) {
+Next op_csr(Core* core, Op* op, Left left) {
     core->publish(op, left);
     if (!access_csr(core, op)) {
         core->raise(Cause::kIllegal, csr_bits(op));
         ORR_STOP();
     }
+    count_scalar(core, ScalarClass::kSystem);
     op += 2;
     ORR_NEXT_SLOW(core, op, left);
 }
 
 // A read of one of Config::csr_words.
-Next op_csr_word(Core* core, Op* op, std::int64_t left) {
+Next op_csr_word(Core* core, Op* op, Left left) {
     core->x[op->rd] = core->config.csr_words[static_cast<std::uint32_t>(op->imm)];
+    count_scalar(core, ScalarClass::kSystem);
     op += 2;
     ORR_NEXT(core, op, left);
 }

@@ -34,6 +34,7 @@ void enter_exception(Core* core) {
           core->mtvec & ~std::uint64_t{3});
     --core->left;
     --core->minstret_delta;
+    ++core->counted_steps;
 }
 
 void enter_interrupt(Core* core) {
@@ -101,9 +102,11 @@ StopReason run_core(Core* core) {
         }
         Op* const op = find_op(core);
         if (op == nullptr) continue;
-        std::int64_t left = core->left;
-        if (core->attention) core->only_this_one(left);
-        run_ops(core, op, left);
+        const std::int64_t most = core->attention ? 1 : std::min(core->left, kMostLeft);
+        core->deferred = core->left - most;
+        core->steps_end -= static_cast<std::uint64_t>(core->deferred);
+        run_ops(core, op, with_steps_left(0, most));
+        core->count_done();
         core->left += core->deferred;
         core->steps_end += static_cast<std::uint64_t>(core->deferred);
         core->deferred = 0;
@@ -328,6 +331,7 @@ void Hart::set_state(const HartState& s) {
     if (core.config.fp) std::copy_n(s.f, 32, core.f);
     core.f_unsure = true;
     core.pc = s.pc & ~std::uint64_t{1};
+    core.counted_steps += s.steps - core.steps();  // what is not taken yet stays
     core.steps_end = s.steps;
     core.left = 0;
     core.minstret_delta = s.minstret - s.steps;
@@ -392,6 +396,12 @@ WorkCounts Hart::take_work() {
         add_plain(*core.vector);
         all += std::exchange(core.vector->work, {});
     }
+    std::uint64_t others = 0;
+    for (const std::uint64_t each : all.instructions)
+        others += each;
+    for (const std::uint64_t each : all.scalar)
+        others += each;
+    all.of(ScalarClass::kInt) = core.steps() - std::exchange(core.counted_steps, core.steps()) - others;
     return all;
 }
 

@@ -183,7 +183,8 @@ class Hart {
     // What accesses to memory in common have asked for since the last call; see Config::memory. The cache in
     // front of it is empty after forget_lines(), and addresses are those of address space `space`.
     AccessCounts take_counts();
-    // What vector and floating point instructions did since the last call; nothing after forget_lines().
+    // What instructions did since the last call; nothing after forget_lines(). All classes together are the
+    // steps since then, but for exceptions that were entered.
     WorkCounts take_work();
     // They have come to one of the limits of MemoryCosts, and run() ends at once.
     bool full() const;

@@ -14,6 +14,24 @@ namespace orrery::emu {
 struct Core;
 struct Op;
 
+// What is left of the budget, this instruction included and less one, above what was done since the handlers
+// began: jumps, loads and stores, each in a field of its own. So these are counted by the subtraction that
+// each instruction makes anyhow, and what is subtracted fits its immediate operand.
+using Left = std::uint64_t;
+inline constexpr unsigned kLeftField = 10, kLeftShift = 3 * kLeftField;
+inline constexpr Left kLeftStep = Left{1} << kLeftShift, kLeftCounts = kLeftStep - 1;
+inline constexpr Left kLeftJump = kLeftStep - 1, kLeftLoad = kLeftStep - (Left{1} << kLeftField),
+                      kLeftStore = kLeftStep - (Left{1} << 2 * kLeftField);
+// Handlers get no more at a time, so no field runs over.
+inline constexpr std::int64_t kMostLeft = (std::int64_t{1} << kLeftField) - 1;
+// Also of what is left after the last one: 0.
+constexpr std::int64_t steps_left(Left left) {
+    return static_cast<std::int64_t>(((left >> kLeftShift) + 1) & (~Left{0} >> kLeftShift));
+}
+constexpr Left with_steps_left(Left left, std::int64_t steps) {
+    return static_cast<Left>(steps - 1) << kLeftShift | (left & kLeftCounts);
+}
+
 #if defined(__clang__)
 #define ORR_MUSTTAIL [[clang::musttail]]
 using Next = void;
@@ -25,7 +43,7 @@ using Next = void;
 // A nullptr op ends the loop in run_ops().
 struct Next {
     Op* op;
-    std::int64_t left;
+    Left left;
 };
 #define ORR_STOP() return Next{nullptr, 0}
 #define ORR_DISPATCH_SLOW(core, op, left) \
@@ -40,8 +58,8 @@ struct Next {
 #define ORR_CALL(handler, core, op, left) return (handler)((core), (op), (left))
 #endif
 
-// `left` is what remains of the budget, this instruction included; it is above 0 in every call.
-using Handler = Next (*)(Core* core, Op* op, std::int64_t left);
+// There is something left in every call.
+using Handler = Next (*)(Core* core, Op* op, Left left);
 
 struct Op {
     Handler fn;

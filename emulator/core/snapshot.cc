@@ -13,7 +13,7 @@ struct Hart::Snapshot::Parts {
     std::uint64_t mstatus;
     std::uint8_t frm, fflags;
     bool f_unsure;
-    std::uint64_t steps, extra_cycles, minstret_delta, mcycle_delta;
+    std::uint64_t steps, counted_steps, extra_cycles, minstret_delta, mcycle_delta;
     std::uint64_t pc, mie, mip, mtvec, mscratch, mepc, mcause, mtval;
     std::uint64_t reservation_address, reservation_value;
     std::uint8_t reservation_size;
@@ -51,6 +51,7 @@ void copy_scalars(To& to, const From& from) {
     to.frm = from.frm;
     to.fflags = from.fflags;
     to.f_unsure = from.f_unsure;
+    to.counted_steps = from.counted_steps;
     to.extra_cycles = from.extra_cycles;
     to.minstret_delta = from.minstret_delta;
     to.mcycle_delta = from.mcycle_delta;

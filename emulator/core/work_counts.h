@@ -1,5 +1,4 @@
-// What a hart's vector and floating point instructions did: counted as they complete, for nobody but
-// counters.
+// What a hart's instructions did: counted as they complete, for nobody but counters.
 #pragma once
 
 #include <array>
@@ -12,8 +11,16 @@ namespace orrery::emu {
 enum class VectorClass : std::uint8_t { kInt, kFp, kMoves, kLoads, kStores, kConfig };
 inline constexpr std::size_t kVectorClasses = 6;
 
+// Classes of all others.
+enum class ScalarClass : std::uint8_t { kInt, kMulDiv, kFp, kLoads, kStores, kJumps, kAtomics, kSystem };
+inline constexpr std::size_t kScalarClasses = 8;
+
 struct WorkCounts {
     std::array<std::uint64_t, kVectorClasses> instructions{};  // by VectorClass
+    // By ScalarClass. kInt is what the hart has done beside all others (Hart::take_work), so that its many
+    // instructions count nothing.
+    std::array<std::uint64_t, kScalarClasses> scalar{};
+    std::uint64_t& of(ScalarClass kind) { return scalar[static_cast<std::size_t>(kind)]; }
     // Elements that these worked on (all but kConfig), and that they had room for.
     std::uint64_t active = 0, lanes = 0;
     // Floating point operations with results of 16, 32 and 64 bits, of scalar instructions too: 1 for add,
@@ -23,6 +30,8 @@ struct WorkCounts {
     WorkCounts& operator+=(const WorkCounts& other) {
         for (std::size_t i = 0; i < instructions.size(); ++i)
             instructions[i] += other.instructions[i];
+        for (std::size_t i = 0; i < scalar.size(); ++i)
+            scalar[i] += other.scalar[i];
         active += other.active;
         lanes += other.lanes;
         for (std::size_t i = 0; i < flops.size(); ++i)

@@ -266,6 +266,7 @@ bool VectorCore::wait_at_barrier(Quantum& quantum) {
     const std::uint64_t behind = hart_.pc() + kEcallBytes;
     ++quantum.cycles;
     ++quantum.instructions;
+    ++quantum.counts.of(ScalarClass::kSystem);
     ++quantum.barriers;
     hart_.advance_cycles(1);
     if (items == 1) {

@@ -23,7 +23,7 @@ constexpr std::size_t kMostOwing = 16'384;
 constexpr std::uint64_t kQuantaPerSecond = 500'000;
 
 // Of most quanta of small kernels.
-bool is_zero(const WorkCounts& counts) {
+bool no_vectors(const WorkCounts& counts) {
     std::uint64_t any = counts.active | counts.lanes;
     for (const std::uint64_t each : counts.instructions)
         any |= each;
@@ -431,7 +431,12 @@ void VectorUnit::Impl::count_work(const Quantum& did) {
         context.counters.add(ORR_CTR_VECTOR_TLB_MISSES, did.accesses.missed);
         context.counters.add(ORR_CTR_VECTOR_TLB_WALKED, did.accesses.walked);
     }
-    if (is_zero(did.counts)) return;
+    for (std::uint32_t i = 0; i < kScalarClasses; ++i) {
+        if (did.counts.scalar[i] != 0)
+            context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_SCALAR_INT + i),
+                                 did.counts.scalar[i]);
+    }
+    if (no_vectors(did.counts)) return;
     for (std::uint32_t i = 0; i < kVectorClasses; ++i)
         context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_SIMD_INT + i),
                              did.counts.instructions[i]);

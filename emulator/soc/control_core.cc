@@ -212,7 +212,7 @@ void ControlCore::run_chunk() {
     const StopReason reason = hart_->run(budget);
     const ModelTime end = local_time();
     in_chunk_ = false;
-    counters_.add(ORR_CTR_CORE_INSTRUCTIONS, hart_->steps() - start_steps);
+    count_instructions(start_steps);
     finish_at(end);
     counters_.add(ORR_CTR_CORE_BUSY_PS, end - start);
     charge_activity(end);
@@ -224,6 +224,21 @@ void ControlCore::run_chunk() {
         take_trap();
     }
     look_for_stop(reason, start_steps);
+}
+
+void ControlCore::count_instructions(std::uint64_t since) {
+    counters_.add(ORR_CTR_CORE_INSTRUCTIONS, hart_->steps() - since);
+    const WorkCounts did = hart_->take_work();
+    const auto add = [&](orr_counter counter, ScalarClass kind) {
+        counters_.add(counter, did.scalar[static_cast<std::size_t>(kind)]);
+    };
+    add(ORR_CTR_CORE_INT, ScalarClass::kInt);
+    add(ORR_CTR_CORE_MULDIV, ScalarClass::kMulDiv);
+    add(ORR_CTR_CORE_LOADS, ScalarClass::kLoads);
+    add(ORR_CTR_CORE_STORES, ScalarClass::kStores);
+    add(ORR_CTR_CORE_JUMPS, ScalarClass::kJumps);
+    add(ORR_CTR_CORE_ATOMICS, ScalarClass::kAtomics);
+    add(ORR_CTR_CORE_SYSTEM, ScalarClass::kSystem);
 }
 
 // What the hart would do by itself, but for the cases in which a real core would be lost.

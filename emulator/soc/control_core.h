@@ -148,6 +148,8 @@ class ControlCore final : public Bus {
     ModelTime own_time() const;
     // The core has executed up to `end`.
     void finish_at(ModelTime end);
+    // What the hart has done since it had so many steps.
+    void count_instructions(std::uint64_t since);
     // Its time so far goes to what it did.
     void charge_activity(ModelTime now);
     void settle(ModelTime stall);

@@ -71,7 +71,9 @@ void ControlCore::take_trap() {
         return take_exception();
     watches_.suspend(true);
     hart_->flush_pages();
+    const std::uint64_t start_steps = hart_->steps();
     const StopReason reason = hart_->run(1);
+    count_instructions(start_steps);
     watches_.suspend(false);
     hart_->flush_pages();
     finish_at(clock_.time(hart_->steps()));

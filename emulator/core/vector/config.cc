@@ -55,7 +55,7 @@ std::uint64_t wanted_vl(const Core* core, const Op* op) {
     return op->rd == 0 ? core->vector->vl : core->vector->vlmax;
 }
 
-Next op_vector_config(Core* core, Op* op, std::int64_t left) {
+Next op_vector_config(Core* core, Op* op, Left left) {
     core->publish(op, left);
     if (!vector_on(core)) {
         raise_illegal(core, op);

@@ -194,7 +194,7 @@ void remember_plain(const VectorFile& file, Op* op, const VectorRow& what) {
     op->imm = static_cast<std::int32_t>(imm);
 }
 
-Next op_vector_other(Core* core, Op* op, std::int64_t left) {
+Next op_vector_other(Core* core, Op* op, Left left) {
     compute_products(core);
     core->publish(op, left);
     const VectorOp number = vector_op(op);
@@ -259,7 +259,7 @@ bool goes_on(const Core* core, const Op* op) {
 
 }  // namespace
 
-Next op_vector(Core* core, Op* op, std::int64_t left) {
+Next op_vector(Core* core, Op* op, Left left) {
     VectorFile& file = *core->vector;
     const auto imm = static_cast<std::uint32_t>(op->imm);
     const bool fp = (imm & kPlainFp) != 0;

@@ -76,13 +76,13 @@ inline void vector_written(Core* core) {
 
 // The instruction keeps `until` busy for so many cycles from when that is free and the instruction before has
 // begun; the hart goes on beside it, if not too many wait. `awaited`: the hart needs a result.
-inline void charge_vector(Core* core, std::int64_t& left, std::uint64_t& until, std::uint64_t cycles,
-                          bool awaited) {
+inline void charge_vector(Core* core, Left& left, std::uint64_t& until, std::uint64_t cycles, bool awaited) {
     VectorFile& file = *core->vector;
     std::uint64_t& place = file.began[file.oldest];
     const std::uint64_t last = file.began[(file.oldest + VectorFile::kAhead - 1) % VectorFile::kAhead];
     file.oldest = (file.oldest + 1) % VectorFile::kAhead;
-    const std::uint64_t now = core->steps_end - static_cast<std::uint64_t>(left) + core->extra_cycles,
+    const std::uint64_t now = core->steps_end - static_cast<std::uint64_t>(steps_left(left)) +
+                              core->extra_cycles,
                         given = std::max(now, place);
     const std::uint64_t begin = std::max({given, last, awaited ? file.busy_until() : until});
     until = begin + cycles;
@@ -101,8 +101,8 @@ bool write_vector_csr(Core* core, std::uint32_t number, std::uint64_t value);
 // vset{i}vl{i} that leaves vl and vtype as they are, but for its count of steps; false: it is another one,
 // and nothing is done.
 bool keeps_vl(Core* core, const Op* op);
-Next op_vector(Core* core, Op* op, std::int64_t left);
-Next op_vector_memory(Core* core, Op* op, std::int64_t left);
+Next op_vector(Core* core, Op* op, Left left);
+Next op_vector_memory(Core* core, Op* op, Left left);
 // What is pending of products (file.h) is computed now.
 void compute_pending(Core* core);
 inline void compute_products(Core* core) {
@@ -112,6 +112,6 @@ inline void compute_products(Core* core) {
 // A whole group at `rd` is about to be loaded: where to. What is pending is computed if it has to be.
 std::uint8_t* place_of_row(Core* core, unsigned rd, std::uint64_t bytes);
 // One that is kPlain and kBeginsRun, and those that follow it, with frm 0.
-Next op_vector_run(Core* core, Op* op, std::int64_t left);
+Next op_vector_run(Core* core, Op* op, Left left);
 
 }  // namespace orrery::emu

@@ -381,7 +381,7 @@ bool move_plain(Core* core, const Op* op, bool store) {
     }
 }
 
-Next op_vector_memory_other(Core* core, Op* op, std::int64_t left) {
+Next op_vector_memory_other(Core* core, Op* op, Left left) {
     compute_products(core);
     core->publish(op, left);
     const VectorRow& what = row(vector_op(op));
@@ -445,7 +445,7 @@ bool load_row(Core* core, const Op* op) {
     return true;
 }
 
-Next op_vector_memory(Core* core, Op* op, std::int64_t left) {
+Next op_vector_memory(Core* core, Op* op, Left left) {
     VectorFile& file = *core->vector;
     if (ORR_UNLIKELY(!is_plain(file, op) || (core->mstatus & kMstatusVs) != kMstatusVs ||
                      !move_plain(core, op, (static_cast<std::uint32_t>(op->imm) & kPlainStore) != 0)))

@@ -98,9 +98,13 @@ class Loop {
     RowTurns turns_;
 };
 
+bool is_branch(OpCode code) {
+    return code >= OpCode::kBeqNear && code <= OpCode::kBgeuNear;
+}
+
 struct Went {
     Op* op;
-    std::int64_t left;
+    std::int64_t steps;  // that are left
 };
 
 template <class T>
@@ -129,6 +133,7 @@ Went run(Core* core, Op* op, std::int64_t left) {
         } else if (fn == loads) {
             if (!load<T>(core, op)) break;
             op += 2;
+            ++done.loads;
             more = clock.step();
         } else if (fn == op_vector_memory) {
             if (op->rd != vs2 || !load_row(core, op)) break;
@@ -140,6 +145,7 @@ Went run(Core* core, Op* op, std::int64_t left) {
             Op* const from = op;
             if (which == nullptr || !keep_count(core, op, *which)) break;
             if (which->code == OpCode::kVectorConfig) ++done.configs;
+            if (is_branch(which->code)) ++done.branches;
             more = clock.step();
             if (more && op < from) loop.came_back(core, clock, op, from, product, done);
         }
@@ -149,6 +155,8 @@ Went run(Core* core, Op* op, std::int64_t left) {
     file.plain[kPlainKind[static_cast<std::size_t>(VectorOp::kVfmaccVf)]] += done.products;
     file.plain[static_cast<std::size_t>(VectorClass::kLoads)] += done.rows;
     file.work.instructions[static_cast<std::size_t>(VectorClass::kConfig)] += done.configs;
+    count_scalar(core, ScalarClass::kLoads, done.loads);
+    count_scalar(core, ScalarClass::kJumps, done.branches);
     leave_rows(core);
     clock.finish(core);
     return {op, clock.left()};
@@ -156,11 +164,19 @@ Went run(Core* core, Op* op, std::int64_t left) {
 
 }  // namespace
 
-Next op_vector_run(Core* core, Op* op, std::int64_t left) {
-    const Went went =
-        core->vector->sew_log2 == 5 ? run<std::uint32_t>(core, op, left) : run<std::uint64_t>(core, op, left);
-    if (went.left == 0 || core->attention) ORR_CALL(leave, core, went.op, went.left);
-    ORR_DISPATCH_SLOW(core, went.op, went.left);
+Next op_vector_run(Core* core, Op* op, Left left) {
+    // It counts by itself, so it may go on through what was set aside for the next ones.
+    const std::int64_t own = steps_left(left), others = core->attention ? 0 : core->deferred;
+    core->deferred -= others;
+    core->steps_end += static_cast<std::uint64_t>(others);
+    const Went went = core->vector->sew_log2 == 5 ? run<std::uint32_t>(core, op, own + others)
+                                                  : run<std::uint64_t>(core, op, own + others);
+    const std::int64_t aside = std::max(went.steps - own, std::int64_t{0});
+    core->deferred += aside;
+    core->steps_end -= static_cast<std::uint64_t>(aside);
+    left = with_steps_left(left, went.steps - aside);
+    if (went.steps == 0 || core->attention) ORR_CALL(leave, core, went.op, left);
+    ORR_DISPATCH_SLOW(core, went.op, left);
 }
 
 }  // namespace orrery::emu

@@ -58,9 +58,9 @@ bool is_plain_load(const VectorFile& file, const Op* op);
 // A load into the group of the rows that are pending, if it is in short. False: nothing is done.
 bool load_row(Core* core, const Op* op);
 
-// Instructions of vectors that a run has done.
+// Instructions that a run has done; what is none of these is an addition or move.
 struct RunCounts {
-    std::uint64_t products = 0, rows = 0, configs = 0;
+    std::uint64_t products = 0, rows = 0, configs = 0, loads = 0, branches = 0;
 };
 
 // --- turns.cc ---
@@ -74,6 +74,8 @@ class RowTurns {
         done.products += turns * product_count_;
         done.rows += turns;
         done.configs += turns * config_count_;
+        done.loads += turns * load_count_;
+        done.branches += turns;
     }
     // From `head` to the branch back to it, of which a turn has just been done in a run. `product` is one of
     // its vfmacc.vf. False: it is another kind of loop.
@@ -101,7 +103,7 @@ class RowTurns {
     Addition additions_[kMostAdditions];
     Product products_[VectorProducts::kSums];
     std::int32_t loaded_[32] = {};  // into each of f, from where; or kNone
-    unsigned addition_count_ = 0, product_count_ = 0, config_count_ = 0;
+    unsigned addition_count_ = 0, product_count_ = 0, config_count_ = 0, load_count_ = 0;
     std::uint8_t base_ = 0;
     std::int32_t low_ = kNone, high_ = -kNone;
 };

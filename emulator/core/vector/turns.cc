@@ -94,6 +94,7 @@ bool RowTurns::plan(const Core* core, Op* head, Op* branch, const Op* product) {
             low_ = std::min(low_, op->imm);
             high_ = std::max(high_, op->imm);
             loaded_[op->rd] = op->imm;
+            ++load_count_;
             op += 2;
         } else if (op->fn == op_vector_memory) {
             if (row_ != nullptr || op->rd != product->rs2 || !is_plain_load(file, op) ||

@@ -172,6 +172,15 @@ TEST(Snapshot, SumsAgreeAtEachMoment) {
         for (unsigned n = ORR_CTR_COPY_SETUP_PS; n <= ORR_CTR_COPY_PEER_PS; ++n)
             of_copies += all[n];
         EXPECT_EQ(of_copies, all[ORR_CTR_COPY_BUSY_PS]);
+        std::uint64_t of_core = 0, of_kernels = 0;
+        for (unsigned n = ORR_CTR_CORE_INT; n <= ORR_CTR_CORE_SYSTEM; ++n)
+            of_core += all[n];
+        EXPECT_EQ(of_core, all[ORR_CTR_CORE_INSTRUCTIONS]);
+        for (unsigned n = ORR_CTR_VECTOR_SCALAR_INT; n <= ORR_CTR_VECTOR_SCALAR_SYSTEM; ++n)
+            of_kernels += all[n];
+        for (unsigned n = ORR_CTR_VECTOR_SIMD_INT; n <= ORR_CTR_VECTOR_SIMD_CONFIG; ++n)
+            of_kernels += all[n];
+        EXPECT_EQ(of_kernels, all[ORR_CTR_VECTOR_INSTRUCTIONS]);
         EXPECT_EQ(all[ORR_CTR_VRAM_CORE_BYTES] + all[ORR_CTR_VRAM_COPY_BYTES] +
                       all[ORR_CTR_VRAM_VECTOR_BYTES] + all[ORR_CTR_VRAM_LINK_BYTES],
                   all[ORR_CTR_VRAM_BYTES]);

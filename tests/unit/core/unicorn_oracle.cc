@@ -2,6 +2,7 @@
 
 #include <unicorn/unicorn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -15,7 +16,7 @@ void check(uc_err error) {
 }  // namespace
 
 UnicornOracle::UnicornOracle(std::uint64_t base, std::span<std::uint8_t> ram)
-    : base_(base), size_(ram.size()) {
+    : base_(base), size_(ram.size()), ram_(ram) {
     check(uc_open(UC_ARCH_RISCV, UC_MODE_RISCV64, &uc_));
     check(uc_mem_map_ptr(uc_, base, ram.size(), UC_PROT_ALL, ram.data()));
     // FP starts switched off.
@@ -63,6 +64,26 @@ std::string UnicornOracle::run(std::uint64_t until, std::uint64_t count) {
     uc_ctl_remove_cache(uc_, base_, base_ + size_);
     const uc_err error = uc_emu_start(uc_, pc, until, 0, count);
     return error == UC_ERR_OK ? "" : uc_strerror(error);
+}
+
+std::string UnicornOracle::run(std::uint64_t until, std::uint64_t count, ClassCounts& executed) {
+    struct Seen {
+        UnicornOracle& oracle;
+        ClassCounts& executed;
+    } seen{*this, executed};
+    const auto look = [](uc_engine*, std::uint64_t pc, std::uint32_t size, void* user) {
+        const Seen& into = *static_cast<Seen*>(user);
+        std::uint32_t bits = 0;
+        const auto code = into.oracle.ram_.subspan(pc - into.oracle.base_, size);
+        std::copy(code.begin(), code.end(), reinterpret_cast<std::uint8_t*>(&bits));
+        into.executed.add(bits);
+    };
+    void (*const hook)(uc_engine*, std::uint64_t, std::uint32_t, void*) = look;
+    uc_hook handle = 0;
+    check(uc_hook_add(uc_, &handle, UC_HOOK_CODE, reinterpret_cast<void*>(hook), &seen, 1, 0));
+    const std::string error = run(until, count);
+    check(uc_hook_del(uc_, handle));
+    return error;
 }
 
 }  // namespace orrery::emu::test

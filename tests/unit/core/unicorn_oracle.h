@@ -6,6 +6,7 @@
 #include <string>
 
 #include "emulator/core/hart.h"
+#include "tests/unit/core/instruction_class.h"
 
 struct uc_struct;
 
@@ -24,11 +25,14 @@ class UnicornOracle {
     HartState get(bool fp) const;
     // Executes `count` instructions, or fewer if pc reaches `until`. Empty, or what went wrong.
     std::string run(std::uint64_t until, std::uint64_t count);
+    // The same, looking at each instruction before it is executed: what they were.
+    std::string run(std::uint64_t until, std::uint64_t count, ClassCounts& executed);
 
   private:
     uc_struct* uc_ = nullptr;
     std::uint64_t base_;
     std::uint64_t size_;
+    std::span<const std::uint8_t> ram_;
 };
 
 }  // namespace orrery::emu::test

@@ -84,6 +84,15 @@ TEST_F(CounterTruth, OfATriad) {
     constexpr std::uint64_t kStrips = (kWords + kMost - 1) / kMost;
     run(desc(kTriad, {kData, kData + (2 << 20), kData + (4 << 20), kWords}, kGroups));
     EXPECT_EQ(count(ORR_CTR_VECTOR_INSTRUCTIONS), kGroups * (10 + 11 * kStrips + 1));
+    // All that is not of vectors: csrr, four ld, mul, slli and three add, then the loop and ret.
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_SYSTEM), kGroups);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_LOADS), kGroups * 4);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_MULDIV), kGroups);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_INT), kGroups * (4 + 5 * kStrips));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_JUMPS), kGroups * (kStrips + 1));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_STORES) + count(ORR_CTR_VECTOR_SCALAR_FP) +
+                  count(ORR_CTR_VECTOR_SCALAR_ATOMICS),
+              0u);
     EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_CONFIG), kGroups * kStrips);
     EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_LOADS), kGroups * kStrips * 2);
     EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_STORES), kGroups * kStrips);
@@ -113,6 +122,11 @@ TEST_F(CounterTruth, OfAProduct) {
     EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_STORES), kGroups * 4);
     EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_MOVES), kGroups * 4);
     EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_CONFIG), kGroups);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_SYSTEM), kGroups);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_MULDIV), kGroups);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_LOADS), kGroups * (4 + 4 * kDepth));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_INT), kGroups * (8 + 6 * kDepth + 3));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_JUMPS), kGroups * (kDepth + 1));
     EXPECT_EQ(count(ORR_CTR_VECTOR_LANES_ACTIVE), kGroups * (5 * kDepth + 8) * kLanes);
     EXPECT_EQ(count(ORR_CTR_VECTOR_LANES), count(ORR_CTR_VECTOR_LANES_ACTIVE));
 }

@@ -27,7 +27,11 @@ TemporaryFile::~TemporaryFile() {
 
 LiveEnd live_end(Card& card) {
     const auto sram = card.core().sram();
-    return {card.events().now(), {sram.begin(), sram.end()}, card.counters().get(ORR_CTR_CORE_INSTRUCTIONS)};
+    LiveEnd end{
+        card.events().now(), {sram.begin(), sram.end()}, card.counters().get(ORR_CTR_CORE_INSTRUCTIONS), {}};
+    for (unsigned n = 0; n < end.by_class.size(); ++n)
+        end.by_class.at(n) = card.counters().get(static_cast<orr_counter>(ORR_CTR_CORE_INT + n));
+    return end;
 }
 
 LiveEnd record_scripts(const std::filesystem::path& file) {

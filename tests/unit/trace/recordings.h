@@ -1,6 +1,7 @@
 // Recordings for tests: a file that goes away, and a few that a card made.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -30,6 +31,7 @@ struct LiveEnd {
     ModelTime time = 0;
     std::vector<std::uint8_t> sram;
     std::uint64_t instructions = 0;
+    std::array<std::uint64_t, ORR_CTR_CORE_SYSTEM - ORR_CTR_CORE_INT + 1> by_class{};  // from CORE_INT on
 };
 LiveEnd live_end(Card& card);
 

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
+#include "tests/unit/core/instruction_class.h"
 #include "tests/unit/trace/recordings.h"
 
 namespace orrery::emu {
@@ -47,6 +50,34 @@ TEST(Replay, TheRealFirmwareIsTheSame) {
     EXPECT_EQ(replayer->info().sku_text, Sku::standard().text);
     ASSERT_EQ(replayer->images().size(), 1u);
     EXPECT_EQ(replayer->images()[0].bytes, read_file(FIRMWARE_IMAGE));
+}
+
+// The card's counters of classes against the bits of each instruction of the firmware, one by one.
+TEST(Replay, CountersKnowEachInstructionsClass) {
+    TemporaryFile file;
+    const LiveEnd live = record_firmware(file.path(), 2);
+    const auto replayer = open(file.path());
+    ASSERT_NE(replayer, nullptr);
+    test::ClassCounts executed;
+    replayer->seek(0);
+    while (replayer->step() < replayer->end()) {
+        const std::uint64_t pc = replayer->state().pc;
+        if (replayer->running()) {
+            std::array<std::uint8_t, 4> code{};
+            ASSERT_TRUE(replayer->read(pc, std::span(code).first(2)));
+            if ((code[0] & 3) == 3) ASSERT_TRUE(replayer->read(pc, code));
+            executed.add(std::bit_cast<std::uint32_t>(code));
+        }
+        replayer->step_forward();
+    }
+    using enum ScalarClass;
+    std::size_t n = 0;
+    for (const ScalarClass kind : {kInt, kMulDiv, kLoads, kStores, kJumps, kAtomics, kSystem}) {
+        EXPECT_EQ(live.by_class.at(n), executed.of(kind)) << n;
+        EXPECT_GT(executed.of(kind), 0u) << n;
+        ++n;
+    }
+    EXPECT_EQ(executed.of(kFp) + executed.vector, 0u);
 }
 
 TEST(Replay, TimesOfThePortAreExact) {

@@ -184,6 +184,17 @@ TEST_F(Profile, WhatKernelsAndCopiesDidIsAllThatTheCardCounted) {
     EXPECT_EQ(up("copy_busy_ps"), waits + up("copy_move_ps"));
     EXPECT_GT(up("copy_move_ps"), 0u);
     EXPECT_GT(up("vector_instructions"), 0u);
+    // The library's catalogue, the driver and the card agree on which counters are the classes.
+    std::uint64_t of_kernels = 0, of_core = 0;
+    for (const char* const each : {"int", "muldiv", "fp", "loads", "stores", "jumps", "atomics", "system"})
+        of_kernels += up(std::string("vector_scalar_") + each);
+    for (const char* const each : {"int", "fp", "moves", "loads", "stores", "config"})
+        of_kernels += up(std::string("vector_simd_") + each);
+    for (const char* const each : {"int", "muldiv", "loads", "stores", "jumps", "atomics", "system"})
+        of_core += up(std::string("core_") + each);
+    EXPECT_EQ(of_kernels, up("vector_instructions"));
+    EXPECT_EQ(of_core, up("core_instructions"));
+    EXPECT_GT(up("vector_scalar_stores"), 0u);
 }
 
 // Of each kernel its cores' time, and what that was by the counters, to a period for each of its groups; of

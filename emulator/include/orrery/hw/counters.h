@@ -215,7 +215,37 @@
     X(93, COPY_CREDIT_PS, "copy_credit_ps", "ps", "copy", \
       "Of copy_busy_ps: waits for room in a link, which its other end gives.") \
     X(94, COPY_PEER_PS, "copy_peer_ps", "ps", "copy", \
-      "Of copy_busy_ps: waits for what other cards were asked for. With the nine before it is copy_busy_ps.")
+      "Of copy_busy_ps: waits for what other cards were asked for. With the nine before it is copy_busy_ps.") \
+    X(95, VECTOR_SCALAR_INT, "vector_scalar_int", "instructions", "vector", \
+      "Scalar instructions of kernels that compute, compare, move and make integers, but those of the next counter.") \
+    X(96, VECTOR_SCALAR_MULDIV, "vector_scalar_muldiv", "instructions", "vector", \
+      "Those that multiply and divide integers.") \
+    X(97, VECTOR_SCALAR_FP, "vector_scalar_fp", "instructions", "vector", \
+      "Scalar instructions of kernels that compute, compare, convert or move floating point.") \
+    X(98, VECTOR_SCALAR_LOADS, "vector_scalar_loads", "instructions", "vector", \
+      "Scalar loads of kernels, of integers and floating point.") \
+    X(99, VECTOR_SCALAR_STORES, "vector_scalar_stores", "instructions", "vector", \
+      "Scalar stores of kernels, of integers and floating point.") \
+    X(100, VECTOR_SCALAR_JUMPS, "vector_scalar_jumps", "instructions", "vector", \
+      "Branches, taken or not, and jumps of kernels, with calls and returns.") \
+    X(101, VECTOR_SCALAR_ATOMICS, "vector_scalar_atomics", "instructions", "vector", \
+      "Atomics of kernels: AMOs, LR and SC.") \
+    X(102, VECTOR_SCALAR_SYSTEM, "vector_scalar_system", "instructions", "vector", \
+      "Accesses of kernels to CSRs, fences and arrivals at barriers. With the seven before and the six vector_simd_* it is vector_instructions.") \
+    X(103, CORE_INT, "core_int", "instructions", "core", \
+      "Of core_instructions: those that compute, compare, move and make integers, but those of the next counter.") \
+    X(104, CORE_MULDIV, "core_muldiv", "instructions", "core", \
+      "Of core_instructions: those that multiply and divide.") \
+    X(105, CORE_LOADS, "core_loads", "instructions", "core", \
+      "Of core_instructions: loads.") \
+    X(106, CORE_STORES, "core_stores", "instructions", "core", \
+      "Of core_instructions: stores.") \
+    X(107, CORE_JUMPS, "core_jumps", "instructions", "core", \
+      "Of core_instructions: branches, taken or not, and jumps, with calls and returns.") \
+    X(108, CORE_ATOMICS, "core_atomics", "instructions", "core", \
+      "Of core_instructions: AMOs, LR and SC.") \
+    X(109, CORE_SYSTEM, "core_system", "instructions", "core", \
+      "Of core_instructions: accesses to CSRs, fences, WFI and MRET. With the six before it is core_instructions.")
 
 /* clang-format on */
 

@@ -112,6 +112,21 @@
       "Share of kernels' instructions that are of vectors.", \
       "The kernel is vectorised.", \
       "Scalar code: was it compiled for vectors, and do loops have a form that compilers vectorise?") \
+    X(VECTOR_SCALAR_MEMORY, "vector_scalar_memory", "%", \
+      100 * (VECTOR_SCALAR_LOADS + VECTOR_SCALAR_STORES) / VECTOR_INSTRUCTIONS, \
+      "Share of kernels' instructions that load or store one value.", \
+      "Values go one by one, or registers to the stack and back: vectors, fewer live values, no calls in loops.", \
+      "Vectors move the data, or kernels compute in registers.") \
+    X(VECTOR_JUMP_SHARE, "vector_jump_share", "%", \
+      100 * VECTOR_SCALAR_JUMPS / VECTOR_INSTRUCTIONS, \
+      "Share of kernels' instructions that branch, jump, call or return.", \
+      "Loops of few instructions: unroll them, or do more elements in each turn.", \
+      "Loops are long, or of vectors.") \
+    X(VECTOR_ATOMIC_SHARE, "vector_atomic_share", "%", \
+      100 * VECTOR_SCALAR_ATOMICS / VECTOR_INSTRUCTIONS, \
+      "Share of kernels' instructions that are atomics.", \
+      "Work-items meet in memory: sum up in the work-item or the work-group first.", \
+      "Few results are shared.") \
     X(VECTOR_LANE_USE, "vector_lane_use", "%", \
       100 * VECTOR_LANES_ACTIVE / VECTOR_LANES, \
       "Share of the elements of register groups that vector instructions work on.", \
