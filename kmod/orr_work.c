@@ -288,8 +288,15 @@ static u64 orr_work_take_job(struct orr_work *work, const u64 *words)
 	return U64_MAX;
 }
 
+/* Which of a job's counters the card counts: those of copies' time and ports since 2.15. */
+static u64 orr_work_known(const struct orr_device *odev)
+{
+	return (odev->info.hw_version & 0xffff) >= 15 ? GENMASK_ULL(ORR_JOB_COUNTERS - 1, 0) :
+							GENMASK_ULL(ORR_JOB_TLB_WALKED, 0);
+}
+
 /* What the job did whose record is at @position, if that is still there. */
-static void orr_work_fill(const struct orr_sink *sink, u64 position,
+static void orr_work_fill(const struct orr_device *odev, const struct orr_sink *sink, u64 position,
 			  struct drm_orr_work_counters *counters)
 {
 	u64 words[ORR_WORK_JOB_WORDS + ORR_JOB_COUNTERS];
@@ -311,7 +318,7 @@ static void orr_work_fill(const struct orr_sink *sink, u64 position,
 			return;
 		counters->value[n] = words[from++];
 	}
-	counters->known = GENMASK_ULL(ORR_JOB_COUNTERS - 1, 0);
+	counters->known = orr_work_known(odev);
 }
 
 /**
@@ -419,7 +426,7 @@ static u32 orr_work_gather(struct orr_file *file, struct drm_orr_work_record *re
 		    !orr_work_make(file, position, words, &records[count]))
 			continue;
 		if (counters)
-			orr_work_fill(sink, job, &counters[count]);
+			orr_work_fill(file->odev, sink, job, &counters[count]);
 		count++;
 	}
 	if (work->next < end)

@@ -397,14 +397,16 @@ class Recorder {
         record.stream = done.stream;
         record.index = done.index;
         record.begin_ps = done.begin_ps;
-        // From here on they are the same words.
+        // From here on they are the same words, as many as the card counts.
+        constexpr std::size_t kHead = offsetof(orrProfWorkCounters, busy_ps);
         constexpr std::size_t kBytes = sizeof record - offsetof(WorkCountersRecord, busy_ps);
-        static_assert(kBytes == sizeof did - offsetof(orrProfWorkCounters, busy_ps));
+        static_assert(kBytes == sizeof did - kHead);
         static_assert(offsetof(WorkCountersRecord, link_ports) == sizeof record - sizeof record.link_ports);
         static_assert(offsetof(WorkCountersRecord, instructions) - offsetof(WorkCountersRecord, busy_ps) ==
-                      offsetof(orrProfWorkCounters, instructions) - offsetof(orrProfWorkCounters, busy_ps));
-        std::memcpy(&record.busy_ps, &did.busy_ps, kBytes);
-        add(Type::kWorkCounters, record);
+                      offsetof(orrProfWorkCounters, instructions) - kHead);
+        const std::size_t known = std::clamp(did.size, kHead, sizeof did) - kHead;
+        std::memcpy(&record.busy_ps, &did.busy_ps, known);
+        add(Type::kWorkCounters, record, kBytes - known);
     }
 
     // An idle card's model time hardly goes on, so what is known of it holds for the moment only.
@@ -589,10 +591,11 @@ class Recorder {
         add_with(Type::kSampleSet, set, counters.data(), counters.size() * sizeof(SampledCounter));
     }
     template <typename Record>
-    void add(Type type, Record& record) {
-        record.head.bytes = sizeof record;
-        std::byte* const room = part_.take(sizeof record);
-        if (room != nullptr) put(room, &record, sizeof record, type);
+    void add(Type type, Record& record, std::size_t without = 0) {
+        const std::size_t bytes = sizeof record - without;
+        record.head.bytes = static_cast<std::uint16_t>(bytes);
+        std::byte* const room = part_.take(bytes);
+        if (room != nullptr) put(room, &record, bytes, type);
     }
     // And these bytes behind it.
     template <typename Record>

@@ -57,8 +57,15 @@ static_assert(kCounters.back() != nullptr);
 
 Counters counters_of(const drm_orr_work_counters& did) {
     Counters counters = ORR_INIT(orrProfWorkCounters);
-    for (std::size_t n = 0; n < kCounters.size(); ++n)
-        counters.*kCounters.at(n) = did.value[n];
+    for (std::size_t n = 0; n < kCounters.size(); ++n) {
+        std::uint64_t& counter = counters.*kCounters.at(n);
+        if ((did.known >> n & 1) == 0) {
+            counters.size = static_cast<std::size_t>(reinterpret_cast<const char*>(&counter) -
+                                                     reinterpret_cast<const char*>(&counters));
+            break;
+        }
+        counter = did.value[n];
+    }
     return counters;
 }
 

@@ -457,6 +457,23 @@ TEST_F(Work, HasCountersWhereTheyAreWanted) {
     EXPECT_FALSE(all[0].counters);
 }
 
+// Cards before 2.15 count no more.
+TEST_F(Work, HasTheCountersThatTheCardCounts) {
+    {
+        const std::lock_guard lock(system_.card().mutex());
+        system_.card().counters_known = (std::uint64_t{1} << ORR_JOB_COPY_SETUP_PS) - 1;
+    }
+    Watched watched(orrProfWantWork | orrProfWantCounters);
+    fill(64);
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 1u);
+    ASSERT_TRUE(all[0].counters);
+    EXPECT_EQ(all[0].counters->size, offsetof(orrProfWorkCounters, copy_setup_ps));
+    EXPECT_EQ(all[0].counters->tlb_walked, 1000 * all[0].work.index + ORR_JOB_TLB_WALKED);
+    EXPECT_EQ(all[0].counters->copy_setup_ps, 0u);
+}
+
 // They take room of all processes'.
 TEST_F(Work, HasCountersOnlyWhileTheyAreWanted) {
     FakeCard& card = system_.card();

@@ -382,7 +382,7 @@ class FakeDevice final : public Device {
             if (!counters.empty()) {
                 drm_orr_work_counters& did = counters[read.count];
                 did = {};
-                did.known = counted ? ~std::uint64_t{0} : 0;
+                did.known = counted ? card_.counters_known : 0;
                 for (std::uint64_t n = 0; counted && n < std::size(did.value); ++n)
                     did.value[n] = 1000 * record.index + n;
             }

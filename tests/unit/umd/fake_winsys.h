@@ -193,6 +193,7 @@ class FakeCard {
     // With what it did, number n of it 1000 * index + n, or without.
     bool counters_wanted = false;
     unsigned counters_busy = 0;  // so often it cannot for now
+    std::uint64_t counters_known = ~std::uint64_t{0};  // bit n: it counts number n
     std::deque<std::pair<drm_orr_work_record, bool>> work_records;
     int live_pages = 0;
     std::uint32_t grants = 0;
