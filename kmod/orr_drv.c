@@ -97,7 +97,7 @@ static struct drm_driver orr_drm_driver = {
 	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ; 13: PC_READ;
 	 * 14: QUERY_CYCLE over machines; 15: ORR_WORK_SIGNALS; 16: lost links of QUERY_WAY
 	 */
-	.minor = 16,
+	.minor = 17,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

@@ -416,6 +416,8 @@ static int orr_query_way_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	args->lost_peer_uid = way.loss.peer_uid;
 	args->lost_port = way.loss.port;
 	args->lost_version = way.loss.version;
+	args->settled = way.settled;
+	args->pad = 0;
 	return 0;
 }
 

@@ -132,6 +132,8 @@ static void orr_routes_clear(u32 node)
 		if (orr_enter(odev, &idx))
 			continue;
 		orr_write32(odev, ORR_R_ROUTE(node), 0);
+		/* What that node had sent is over then. One that stands does so before it goes on. */
+		orr_await(odev, ORR_R_ROUTE(node), 0, ORR_ROUTE_TIMEOUT_US, 0);
 		if (odev->owed_route.node == node)
 			odev->owed_route.route = 0;
 		orr_exit(odev, idx);
@@ -356,6 +358,7 @@ static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
 
 	orr_pair_find_loss(pair, way);
 	way->version = ++orr_last_version ?: ++orr_last_version;
+	way->settled = old.settled;
 	for (i = 0; way->links && i <= way->links; i++)
 		drm_dev_get(&way->steps[i].odev->drm);
 	scoped_guard(spinlock, &orr_pairs_lock) {
@@ -365,10 +368,21 @@ static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
 	orr_way_put(&old);
 }
 
+/*
+ * Both ends deny what was sent by versions before, as they have its way's epoch no more or are lost, or a
+ * link between them has dropped it when it came up again.
+ */
+static void orr_pair_settle(struct orr_pair *pair)
+{
+	guard(spinlock)(&orr_pairs_lock);
+	pair->way.settled = pair->way.version;
+}
+
 /* There is no way any more: both ends are told so, whatever their links tell them. */
 static void orr_pair_cut(struct orr_pair *pair)
 {
 	struct orr_way way = { .up = false };
+	bool settled = false;
 
 	if (!pair->way.up && !pair->harmed && !pair->stuck)
 		return;
@@ -377,12 +391,15 @@ static void orr_pair_cut(struct orr_pair *pair)
 	if (pair->epoch || orr_way_is_far(&pair->way)) {
 		pair->epoch = orr_epoch_after(pair->epoch);
 		pair->stuck = orr_pair_write(pair, ORR_ROUTE_HOLD, NULL) == -EBUSY;
+		settled = !pair->stuck;
 	}
 	if (pair->stuck) {
 		way = pair->way;
 		way.up = false;
 	}
 	orr_pair_set(pair, &way);
+	if (settled)
+		orr_pair_settle(pair);
 }
 
 /* Return: whether something that went by its way may have been lost. */
@@ -414,6 +431,8 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 		list_add_tail(&pair->changed, changed);
 	}
 	orr_pair_set(pair, &way);
+	if (way.up)
+		orr_pair_settle(pair);
 	return before;
 }
 
@@ -472,7 +491,10 @@ static void orr_pairs_begin_anew(struct list_head *changed, bool lost)
 
 		if (!pair->epoch)
 			continue;
-		pair->stuck |= orr_pair_write(pair, ORR_ROUTE_HOLD, &took) == -EBUSY;
+		if (orr_pair_write(pair, ORR_ROUTE_HOLD, &took) == -EBUSY)
+			pair->stuck = true;
+		else
+			orr_pair_settle(pair);
 		gap |= !took;
 	}
 	orr_some_gap = gap;

@@ -59,6 +59,8 @@ struct orr_way {
 	u32 latency_ns;
 	/** @loss: the last between the two cards */
 	struct orr_way_loss loss;
+	/** @settled: what went by versions before this one has arrived or never will; 0: nobody knows */
+	u32 settled;
 	/** @steps: from the card with the lower node to the other */
 	struct orr_step steps[ORR_WAY_LINKS + 1];
 };

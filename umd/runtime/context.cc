@@ -107,10 +107,18 @@ std::optional<Error> loss_of_either(Context& one, Context& other) {
 }
 
 std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
+    return way_now(peer).number;
+}
+
+WayNow Context::way_now(const Context& peer) const {
     const auto way = winsys_.way(peer.uid_);
-    if (!way) return 0;
-    if (way->links == 0) return std::nullopt;
-    return way_number(*way);
+    if (!way) return {.number = 0};
+    WayNow now{.version = way->version, .settled = way->settled};
+    // Of cards before 2.2 no driver knows.
+    now.tells =
+        winsys_.info().driver_version >= ORR_MAKE_VERSION(1, 17, 0) && (now.version == 0 || now.settled != 0);
+    if (way->links != 0) now.number = way_number(*way);
+    return now;
 }
 
 std::optional<WayLoss> Context::way_loss(const Context& peer, std::uint64_t way) const {

@@ -75,6 +75,8 @@ class Context {
     // The way to it, over links that are up: a number that is another one when something on it may have been
     // lost in between. 0: the driver does not say.
     std::optional<std::uint64_t> way_to(const Context& peer) const;
+    // The same, with what is known of what went by earlier ways.
+    WayNow way_now(const Context& peer) const;
     // What became of a way that was this number, if it is another one now.
     std::optional<WayLoss> way_loss(const Context& peer, std::uint64_t way) const;
     // The link that went down last of a way there, whenever that was; nothing: none has, or nobody knows.

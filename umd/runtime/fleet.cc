@@ -80,6 +80,7 @@ void Fleet::bury(Stream& stream) {
 
 void Fleet::forget_flights(const Context& context) {
     gangs_.clear();
+    ways_.forget(context);
     std::vector<Orphans> gone;  // after the lock
     const std::lock_guard lock(mutex_);
     for (Orphans& orphans : orphans_) {

@@ -17,6 +17,7 @@
 #include "umd/runtime/asking_turns.h"
 #include "umd/runtime/flight.h"
 #include "umd/runtime/gang.h"
+#include "umd/runtime/way_watch.h"
 #include "umd/winsys/error.h"
 
 namespace orrery::umd {
@@ -144,6 +145,7 @@ class Fleet {
     std::set<std::uint64_t> failed_;  // semaphores that this process has failed; under told_mutex_
     std::vector<Orphans> orphans_;    // under mutex_
     bool sorting_orphans_ = false;    // they are not there meanwhile; under mutex_
+    WayWatch ways_;
     std::atomic<bool> watching_{false};
     std::atomic<std::int64_t> watched_ns_{0};
 

@@ -18,8 +18,6 @@ namespace orrery::umd {
 namespace {
 
 constexpr std::int64_t kBetweenNs = 20'000'000;
-// What is on a link when that, or its sender, fails may still be carried out.
-constexpr std::int64_t kPatienceNs = 250'000'000;
 // A write crosses a link in microseconds; this is for cards that nobody gives time.
 constexpr std::int64_t kQuietNs = 20'000'000'000;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};  // packets
@@ -75,11 +73,18 @@ void Fleet::look_at_flight(Stream& stream) {
     Context& from = stream.context();
     for (Context* to : stream.flight().destinations()) {
         const auto loss = to->loss();
-        const auto way = loss ? std::nullopt : from.way_to(*to);
-        // After the way: what is sent later goes by it.
-        const std::uint64_t executed = stream.executed(), sent = stream.sent();
-        const auto gone = stream.flight().doubt(*to, executed, now_ns(), loss ? 0 : kPatienceNs, way);
-        if (way) stream.flight().set_way(*to, *way, sent, now_ns());
+        const std::uint64_t executed = stream.executed();
+        std::vector<FlightSignal> gone;
+        if (loss) {
+            gone = stream.flight().lose(*to, executed);
+        } else {
+            WayLook look = ways_.look(from, *to);
+            // After the way: what is sent later goes by it.
+            const std::uint64_t sent = stream.sent();
+            gone = stream.flight().doubt(*to, executed, now_ns(), look);
+            if (look.way.number) stream.flight().set_way(*to, *look.way.number, sent, now_ns());
+            ways_.send_probe(from, *to, look);
+        }
         if (gone.empty()) continue;
         const Error error =
             loss ? Error{loss->code, fmt::format("what {} wrote to device {} did not arrive there: {}",
@@ -117,10 +122,14 @@ void Fleet::end_promises(Stream& stream) {
         under_way.insert(signal.slot->context);
     for (Context* there : under_way) {
         all = false;  // for another look
-        for (const FlightSignal& signal :
-             stream.flight().doubt(*there, kAll, now_ns(), there->lost() ? 0 : kPatienceNs, way_to(there))) {
-            if (!there->lost()) (void)fail_semaphore(*there, signal.slot->va, code, stream.label(), error);
+        if (there->lost()) {
+            (void)stream.flight().lose(*there, kAll);
+            continue;
         }
+        WayLook look = ways_.look(from, *there);
+        for (const FlightSignal& signal : stream.flight().doubt(*there, kAll, now_ns(), look))
+            (void)fail_semaphore(*there, signal.slot->va, code, stream.label(), error);
+        if (!lost) ways_.send_probe(from, *there, look);
     }
     for (const SemaphorePoint& point : stream.promises()) {
         Context* there = owner(point.va);
@@ -144,9 +153,12 @@ void Fleet::look_at_orphans() {
         std::erase_if(orphans.signals, [&](FlightSignal& signal) {
             Context& there = *signal.slot->context;
             if (signal.over() || there.lost()) return true;
+            WayLook look = ways_.look(*orphans.from, there);
             const auto loss = orphans.from->loss();
-            if (!loss && signal.comes_by(orphans.from->way_to(there))) return false;
-            if (!signal.given_up(now_ns(), kPatienceNs)) return false;
+            const bool gone = !signal.over() && look.never_comes(signal, now_ns());
+            if (!loss) ways_.send_probe(*orphans.from, there, look);
+            if (signal.over()) return true;
+            if (!gone) return false;
             const Error error = loss.value_or(
                 Error{orrErrorPeerAccess, lost_link(*orphans.from, there, signal.way) + " went down"});
             return fail_semaphore(there, signal.slot->va, loss ? ORR_QERR_LOST : ORR_QERR_PEER_LOST,

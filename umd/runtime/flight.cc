@@ -113,12 +113,23 @@ bool Flight::under_way_to(std::uint64_t va, std::uint64_t executed) const {
 }
 
 std::vector<FlightSignal> Flight::doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
-                                        std::int64_t patience_ns, std::optional<std::uint64_t> way) {
+                                        WayLook& look) {
     const std::lock_guard lock(mutex_);
     std::vector<FlightSignal> gone;
     for (FlightSignal& signal : signals_) {
         if (signal.slot->context != &there || signal.index > executed || signal.over()) continue;
-        if (signal.comes_by(way) || !signal.given_up(now_ns, patience_ns)) continue;
+        if (!look.never_comes(signal, now_ns)) continue;
+        signal.lost = true;
+        gone.push_back(signal);
+    }
+    return gone;
+}
+
+std::vector<FlightSignal> Flight::lose(const Context& there, std::uint64_t executed) {
+    const std::lock_guard lock(mutex_);
+    std::vector<FlightSignal> gone;
+    for (FlightSignal& signal : signals_) {
+        if (signal.slot->context != &there || signal.index > executed || signal.over()) continue;
         signal.lost = true;
         gone.push_back(signal);
     }

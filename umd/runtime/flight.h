@@ -13,6 +13,7 @@
 
 #include "umd/runtime/deadlock_search.h"
 #include "umd/runtime/semaphore.h"
+#include "umd/runtime/way_watch.h"
 
 namespace orrery::umd {
 
@@ -25,6 +26,9 @@ struct FlightSignal {
     bool looked = false;    // was there at the last look already
     std::uint64_t way = 0;  // Context::way_to() before it was sent
     std::int64_t doubted_ns = 0;  // since then its card or link is known to have failed
+    // The pair's version when its card was known to be done with it: it went by that one or an earlier one.
+    std::optional<std::uint32_t> latest{};
+    std::uint64_t probe = 0;  // the first that was sent behind it (way_watch.h)
 
     // It is there, or never will be.
     bool over() const;
@@ -61,11 +65,13 @@ class Flight {
     std::vector<SemaphorePoint> points(std::uint64_t executed) const;
     // This semaphore has one under way.
     bool under_way_to(std::uint64_t va, std::uint64_t executed) const;
-    // For what is under way to this card when a card or a link failed, as it may be there already and only
-    // wait for the card's clock. way: the link now, if it is up; what comes by it is not meant. Gives what
-    // has not arrived `patience` after the first such call: it is lost.
+    // For what is under way to this card when a link may have failed, as it may be there already, or only
+    // wait for the card's clock. What comes by the way that is there is not meant. Gives what will never
+    // come: it is lost. `executed`: before the look.
     std::vector<FlightSignal> doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
-                                    std::int64_t patience_ns, std::optional<std::uint64_t> way);
+                                    WayLook& look);
+    // The same for a card that is lost.
+    std::vector<FlightSignal> lose(const Context& there, std::uint64_t executed);
     // Nothing of what is under way will arrive.
     void lose_all();
     // Gives up all; what is not there yet.

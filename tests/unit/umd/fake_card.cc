@@ -395,12 +395,14 @@ void FakeCard::lose() {
         peer->drop_arrivals(this);
 }
 
-void FakeCard::cut_link() {
+void FakeCard::cut_link(bool gone) {
     link_up_.store(false);
     link_losses_.fetch_add(1);
-    drop_arrivals(nullptr);
-    for (FakeCard* peer : peers_)
-        peer->drop_arrivals(this);
+    if (gone) {
+        drop_arrivals(nullptr);
+        for (FakeCard* peer : peers_)
+            peer->drop_arrivals(this);
+    }
     // Each may be another machine's to the other.
     FakeSignallers::all().remove_all(
         this, ORR_FAILURE_WORD(ORR_QERR_PEER_LOST, uid & 0xff, ORR_FAILURE_NO_QUEUE, 0));

@@ -250,11 +250,19 @@ class FakeDevice final : public Device {
         for (std::uint32_t port = 0; port < card_.peers().size(); ++port) {
             const FakeCard& peer = *card_.peers()[port];
             const std::uint32_t losses = card_.link_losses() + peer.link_losses();
-            if (peer.uid != peer_uid || losses == 0) continue;
+            if (peer.uid != peer_uid) continue;
+            if (info_.driver_version >= ORR_MAKE_VERSION(1, 17, 0)) {
+                way->version = 1 + losses;
+                way->settled = 1 + std::min(losses, card_.settled_losses.load());
+                if (losses == 0) continue;
+                way->lost_version = losses;
+            } else {
+                if (losses == 0) continue;
+                way->lost_version = losses - 1;
+            }
             way->lost_uid = card_.uid;
             way->lost_peer_uid = peer_uid;
             way->lost_port = port;
-            way->lost_version = losses - 1;
         }
         return way;
     }

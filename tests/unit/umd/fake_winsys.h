@@ -100,8 +100,9 @@ class FakeCard {
     void lose();
     // The firmware crashes while it works for the queue of this name, and comes back.
     void crash(const std::string& queue);
-    // The cables of its links are pulled: what is on them is gone, what would cross them faults.
-    void cut_link();
+    // The cables of its links are pulled: what would cross them faults, and what is on them is gone, or may
+    // still arrive.
+    void cut_link(bool gone = true);
     void mend_link();
     void link_to(FakeCard& other);
     // What arrives over its links is carried out by its own thread: not while it is held.
@@ -116,8 +117,11 @@ class FakeCard {
     // What the next wait for a queue of the card fails with; 0: nothing.
     std::atomic<int> wait_errno{0};
     bool names_losses = true;  // the driver says which link it was (1.16)
-    int refuse_import = 0;     // the n-th import from now on fails; 0: none
-    int probe_errno = 0;       // what asking it for another process's buffer fails with; 0: nothing
+    // With a driver_version of 1.17: what the driver says is settled before a loss that this counts; it is
+    // for ever, if nobody says other.
+    std::atomic<std::uint32_t> settled_losses{~0u};
+    int refuse_import = 0;  // the n-th import from now on fails; 0: none
+    int probe_errno = 0;    // what asking it for another process's buffer fails with; 0: nothing
     // It is asked for another card's buffer of another process, and has a handle for it meanwhile.
     std::function<void()> on_probe;
     std::atomic<const FakePages*> probed{nullptr};
@@ -192,7 +196,7 @@ class FakeCard {
     bool pcs_lost = false, says_pcs = true;
     // With what it did, number n of it 1000 * index + n, or without.
     bool counters_wanted = false;
-    unsigned counters_busy = 0;  // so often it cannot for now
+    unsigned counters_busy = 0;                        // so often it cannot for now
     std::uint64_t counters_known = ~std::uint64_t{0};  // bit n: it counts number n
     std::deque<std::pair<drm_orr_work_record, bool>> work_records;
     int live_pages = 0;

@@ -55,6 +55,8 @@ TEST_F(Ways, AreTold) {
     EXPECT_EQ(back.links, 2u);
     EXPECT_NE(there.version, 0u);
     EXPECT_EQ(there.lost_uid, 0u) << "no link has gone down";
+    EXPECT_EQ(before_.settled, 0u);
+    EXPECT_EQ(there.settled, there.version);
     EXPECT_EQ(there.version, back.version);
     EXPECT_EQ(there.latency_ns, back.latency_ns);
     EXPECT_EQ(there.latency_ns, before_.latency_ns);
@@ -186,9 +188,13 @@ TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
         ASSERT_EQ(attach_signaller(), 0);
         const std::uint32_t before = way_between(*signaller_, *waiter_).version;
         ASSERT_NO_FATAL_FAILURE(pull());
+        const drm_orr_query_way cut = way_between(*signaller_, *waiter_);
+        EXPECT_NE(cut.version, before);
+        EXPECT_EQ(cut.settled, cut.version) << "both ends deny what is left";
         ASSERT_NO_FATAL_FAILURE(put_in());
         const drm_orr_query_way way = way_between(*signaller_, *waiter_);
         EXPECT_NE(way.version, before);
+        EXPECT_EQ(way.settled, way.version);
         EXPECT_EQ(way.lost_version, before);
         EXPECT_EQ(way.lost_uid, uid_of(*signaller_));
         EXPECT_EQ(way.lost_peer_uid, uid_of(Place(1)));
@@ -289,6 +295,9 @@ TEST_F(HeldWays, StandAndGoOn) {
     std::this_thread::sleep_for(std::chrono::seconds(8));
     // It ends, whatever it says.
     way_between(writer, first);
+    const drm_orr_query_way stuck = way_between(writer, owner);
+    EXPECT_NE(stuck.version, 0u);
+    EXPECT_EQ(stuck.settled, 0u) << "neither end has taken anything";
     for (unsigned card = 0; card < 3; ++card)
         EXPECT_EQ(state(card), "running") << "card " << card;
     ASSERT_NO_FATAL_FAILURE(hold(false));
@@ -296,7 +305,9 @@ TEST_F(HeldWays, StandAndGoOn) {
     ASSERT_EQ(writer.queue->run(std::vector{fill(kVa, 4096, 7)}), 0);
     EXPECT_EQ(unmap(writer.fd(), writer.vm, kVa, 4096), 0);
     EXPECT_EQ(owner.memory.words()[0], 7u);
-    EXPECT_EQ(way_between(writer, owner).links, 1u);
+    const drm_orr_query_way way = way_between(writer, owner);
+    EXPECT_EQ(way.links, 1u);
+    EXPECT_EQ(way.settled, way.version);
     for (unsigned card = 0; card < 3; ++card)
         EXPECT_EQ(state(card), "running") << "card " << card;
 }

@@ -334,6 +334,11 @@ struct drm_orr_query_link {
  * The lost_* (1.16) name the last link of a way between the two that has gone down and so ended it. A version
  * that has ended though lost_version is older than it (as the difference of both, signed, says) was ended by
  * something else: what goes over other links now, or a switch beyond the cards' own links.
+ *
+ * What was sent by a version before settled (1.17; as the difference, signed, says) has arrived by the time of
+ * the call or never will: the cards at both ends deny it. It is version as soon as both have been told, which
+ * waits for those that a debugger holds. With version 0 nothing of what an earlier life of the pair had sent
+ * is on its way.
  */
 struct drm_orr_query_way {
 	__u64 peer_uid; /* in: the other card; 0 with node */
@@ -347,6 +352,8 @@ struct drm_orr_query_way {
 	__u64 lost_peer_uid; /* out: card with the other; 0: a switch has it */
 	__u32 lost_port; /* out: of the card lost_uid */
 	__u32 lost_version; /* out: of the way that ended with it */
+	__u32 settled; /* out: a version, of all before which nothing is on its way; 0: not known (1.17) */
+	__u32 pad; /* 0 */
 };
 
 struct drm_orr_wait_edge {

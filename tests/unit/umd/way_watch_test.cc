@@ -1,0 +1,120 @@
+// What was on a link that went down is lost when it cannot come any more, however long that takes, and what
+// comes late is not.
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "tests/unit/umd/api_test.h"
+#include "tests/unit/umd/fake_winsys.h"
+
+namespace orrery::umd::test {
+namespace {
+
+using std::chrono::steady_clock;
+
+class WayWatch : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        for (std::size_t card = 0; card < 2; ++card)
+            system_.card(card).driver_version = ORR_MAKE_VERSION(1, 17, 0);
+        ASSERT_OK(orrSetDevice(1));
+        ASSERT_OK(orrMalloc(&there_, 4096));
+        ASSERT_OK(orrMemset(there_, 0, 4096));
+        ASSERT_OK(orrSetDevice(0));
+        ASSERT_OK(orrMalloc(&here_, 4096));
+        ASSERT_OK(orrMemset(here_, 0x42, 4096));
+        ASSERT_OK(orrDeviceEnablePeerAccess(1, 0));
+        ASSERT_OK(orrStreamCreate(&stream_, 0));
+        // What its first use takes.
+        ASSERT_OK(orrMemcpyAsync(there_, here_, 64, orrMemcpyDefault, stream_));
+        ASSERT_OK(orrStreamSynchronize(stream_));
+    }
+    FakeCard& owner() { return system_.card(1); }
+    // It is on the link when this returns, and its card is done with it.
+    void send() {
+        owner().hold_arrivals(true);
+        const std::uint64_t before = system_.card(0).packets();
+        ASSERT_OK(orrMemcpyAsync(there_, here_, 4096, orrMemcpyDefault, stream_));
+        while (owner().arrivals() < 2 || system_.card(0).packets() < before + 2)
+            std::this_thread::yield();
+    }
+    // Asks as often as anybody does in that time.
+    orrError_t ask_for(std::chrono::milliseconds time) {
+        const auto end = steady_clock::now() + time;
+        orrError_t answer = orrErrorNotReady;
+        while (answer == orrErrorNotReady && steady_clock::now() < end)
+            answer = orrStreamQuery(stream_);
+        return answer;
+    }
+    orrError_t ask() { return ask_for(std::chrono::minutes(1)); }
+    std::uint8_t last_byte() {
+        std::uint8_t byte = 0;
+        EXPECT_OK(orrMemcpy(&byte, at(there_, 4095), 1, orrMemcpyDefault));
+        return byte;
+    }
+
+    static constexpr std::chrono::milliseconds kLong{700};  // of what was once taken for lost after 250
+    FakeSystem system_{2};
+    void* here_ = nullptr;
+    void* there_ = nullptr;
+    orrStream_t stream_ = nullptr;
+};
+
+TEST_F(WayWatch, WhatMayStillComeIsNotLost) {
+    send();
+    for (std::size_t card = 0; card < 2; ++card)
+        system_.card(card).settled_losses = 0;
+    owner().cut_link(false);
+    EXPECT_EQ(ask_for(kLong), orrErrorNotReady);
+    owner().hold_arrivals(false);
+    EXPECT_EQ(ask(), orrSuccess);
+    owner().mend_link();
+    EXPECT_EQ(last_byte(), 0x42);
+}
+
+TEST_F(WayWatch, WhatNeverComesIsLostWhenTheDriverSaysSo) {
+    send();
+    for (std::size_t card = 0; card < 2; ++card)
+        system_.card(card).settled_losses = 0;
+    owner().cut_link();
+    EXPECT_EQ(ask_for(kLong), orrErrorNotReady);
+    for (std::size_t card = 0; card < 2; ++card)
+        system_.card(card).settled_losses = 1;
+    EXPECT_EQ(ask(), orrErrorPeerAccess);
+}
+
+// Nobody had looked since before the loss, so it may have been sent behind that.
+TEST_F(WayWatch, WhatWentByTheWayThatIsThereComesBeforeAProbe) {
+    owner().cut_link();
+    owner().mend_link();
+    send();
+    EXPECT_EQ(ask_for(kLong), orrErrorNotReady);
+    owner().hold_arrivals(false);
+    EXPECT_EQ(ask(), orrSuccess);
+    EXPECT_EQ(last_byte(), 0x42);
+}
+
+TEST_F(WayWatch, WhatDoesNotComeBeforeAProbeIsLost) {
+    send();
+    owner().cut_link();
+    owner().mend_link();
+    EXPECT_EQ(ask_for(kLong), orrErrorNotReady) << "nothing comes at all";
+    owner().hold_arrivals(false);
+    EXPECT_EQ(ask(), orrErrorPeerAccess);
+}
+
+// Its own loss takes the probe along, too.
+TEST_F(WayWatch, AProbeThatIsLostIsSentAgain) {
+    send();
+    owner().cut_link();
+    owner().mend_link();
+    while (owner().arrivals() == 0)
+        EXPECT_EQ(orrStreamQuery(stream_), orrErrorNotReady);
+    owner().cut_link();
+    owner().mend_link();
+    owner().hold_arrivals(false);
+    EXPECT_EQ(ask(), orrErrorPeerAccess);
+}
+
+}  // namespace
+}  // namespace orrery::umd::test
