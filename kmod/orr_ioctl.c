@@ -38,7 +38,7 @@ static_assert(sizeof(struct drm_orr_queue_wait) == 72);
 static_assert(sizeof(struct drm_orr_queue_fence) == 24);
 static_assert(sizeof(struct drm_orr_query_counters) == 16);
 static_assert(sizeof(struct drm_orr_query_link) == 40);
-static_assert(sizeof(struct drm_orr_query_way) == 56);
+static_assert(sizeof(struct drm_orr_query_way) == 64);
 static_assert(sizeof(struct drm_orr_wait_edge) == 88);
 static_assert(sizeof(struct drm_orr_query_deadlock) == 16);
 static_assert(sizeof(struct drm_orr_cycle_edge) == 80);

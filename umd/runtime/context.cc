@@ -112,8 +112,12 @@ std::optional<std::uint64_t> Context::way_to(const Context& peer) const {
 
 WayNow Context::way_now(const Context& peer) const {
     const auto way = winsys_.way(peer.uid_);
-    if (!way) return {.number = 0};
-    WayNow now{.version = way->version, .settled = way->settled};
+    WayNow now;
+    now.number = 0;
+    if (!way) return now;
+    now.number = {};
+    now.version = way->version;
+    now.settled = way->settled;
     // Of cards before 2.2 no driver knows.
     now.tells =
         winsys_.info().driver_version >= ORR_MAKE_VERSION(1, 17, 0) && (now.version == 0 || now.settled != 0);
