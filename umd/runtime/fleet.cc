@@ -20,6 +20,18 @@ constexpr std::size_t kMostForeignWords = 1024;
 void Fleet::add(Context& context) {
     const std::lock_guard lock(mutex_);
     contexts_.push_back(&context);
+    devices_[context.uid()] = context.device();
+}
+
+void Fleet::know(std::uint64_t uid, int device) {
+    const std::lock_guard lock(mutex_);
+    devices_[uid] = device;
+}
+
+int Fleet::device_of(std::uint64_t uid) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(uid);
+    return found == devices_.end() ? -1 : found->second;
 }
 
 void Fleet::remove(Context& context) {

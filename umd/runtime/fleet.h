@@ -63,6 +63,10 @@ class Fleet {
 
     // Of the cards in use.
     std::vector<Context*> contexts() const;
+    // A card that the process sees, used or not.
+    void know(std::uint64_t uid, int device);
+    // -1: it sees none of them.
+    int device_of(std::uint64_t uid) const;
     bool several() const { return contexts().size() > 1; }
 
     // What a failure word (orrery/fw/failure.h) stands for: code and text of the first cause, by name.
@@ -134,6 +138,7 @@ class Fleet {
     Gangs gangs_;
     mutable std::mutex mutex_;
     std::vector<Context*> contexts_;
+    std::map<std::uint64_t, int> devices_;  // by uid
     std::vector<std::weak_ptr<Stream>> streams_;
     std::vector<std::weak_ptr<Watched>> watched_;  // under mutex_
     std::atomic<bool> any_watched_{false};

@@ -12,10 +12,8 @@ namespace {
 
 // A card of this process, or as sysfs names it (links/PORT/peer).
 std::string name_of(Fleet& fleet, std::uint64_t uid) {
-    for (const Context* card : fleet.contexts()) {
-        if (card->uid() == uid) return fmt::format("device {}", card->device());
-    }
-    return fmt::format("the card {:016x}", uid);
+    const int device = fleet.device_of(uid);
+    return device < 0 ? fmt::format("the card {:016x}", uid) : fmt::format("device {}", device);
 }
 
 }  // namespace

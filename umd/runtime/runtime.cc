@@ -94,7 +94,10 @@ Status Runtime::open() {
         auto& device = (*devices)[number];
         auto card = std::make_unique<Card>();
         // A card that is lost keeps its number; using it gives the reason.
-        if (auto query = device->query()) card->uid = query->uid;
+        if (auto query = device->query()) {
+            card->uid = query->uid;
+            fleet_.know(card->uid, static_cast<int>(cards.size()));
+        }
         card->winsys = std::move(device);
         cards.push_back(std::move(card));
     }
