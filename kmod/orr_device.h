@@ -692,6 +692,9 @@ void orr_doorbell_page_put(struct orr_device *odev, unsigned int page);
 /* orr_sku.c */
 extern const struct attribute_group orr_sku_group;
 
+/* orr_route_sysfs.c */
+extern const struct attribute_group orr_route_group;
+
 /* orr_sysfs.c */
 extern const struct attribute_group *orr_sysfs_groups[];
 void orr_sysfs_init(void);

@@ -95,7 +95,8 @@ static struct drm_driver orr_drm_driver = {
 	 * 8: ORR_FEATURE_FABRIC_SEMAPHORES, BARRIER_CREATE; 9: MULTICAST_CREATE;
 	 * 10: ORR_MULTICAST_READ; 11: QUERY_WAY and FABRIC_EXPORT of nodes;
 	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ; 13: PC_READ;
-	 * 14: QUERY_CYCLE over machines; 15: ORR_WORK_SIGNALS; 16: lost links of QUERY_WAY
+	 * 14: QUERY_CYCLE over machines; 15: ORR_WORK_SIGNALS; 16: lost links of QUERY_WAY;
+	 * 17: counters of QUERY_LINK
 	 */
 	.minor = 17,
 };

@@ -37,7 +37,8 @@ static_assert(sizeof(struct drm_orr_signaller) == 24);
 static_assert(sizeof(struct drm_orr_queue_wait) == 72);
 static_assert(sizeof(struct drm_orr_queue_fence) == 24);
 static_assert(sizeof(struct drm_orr_query_counters) == 16);
-static_assert(sizeof(struct drm_orr_query_link) == 40);
+static_assert(sizeof(struct drm_orr_query_link) == 112);
+static_assert(offsetof(struct drm_orr_query_link, rx_messages) == 40);
 static_assert(sizeof(struct drm_orr_query_way) == 64);
 static_assert(sizeof(struct drm_orr_wait_edge) == 88);
 static_assert(sizeof(struct drm_orr_query_deadlock) == 16);
@@ -364,6 +365,41 @@ static int orr_query_counters_ioctl(struct drm_device *drm, void *data, struct d
 	return 0;
 }
 
+/* Inside orr_enter(). Return: whether something reads as all-ones. */
+static bool orr_query_link_counts(struct orr_device *odev, u32 link, struct drm_orr_query_link *args)
+{
+	bool ones = false;
+
+	args->known = ORR_LINK_KNOWS_FORGED;
+	args->forged = READ_ONCE(odev->fabric.forged[args->port]);
+	if (orr_link_counts(odev)) {
+		args->known |= ORR_LINK_KNOWS_COUNTS;
+		args->rx_messages = orr_read64(odev, link + ORR_R_LINK_RX_MESSAGES);
+		args->rx_bytes = orr_read64(odev, link + ORR_R_LINK_RX_BYTES);
+		args->tx_messages = orr_read64(odev, link + ORR_R_LINK_TX_MESSAGES);
+		args->tx_bytes = orr_read64(odev, link + ORR_R_LINK_TX_BYTES);
+		args->crc_errors = orr_read32(odev, link + ORR_R_LINK_CRC_ERRORS);
+		args->retries = orr_read32(odev, link + ORR_R_LINK_RETRIES);
+		args->retrains = orr_read32(odev, link + ORR_R_LINK_RETRAINS);
+		args->changes = orr_read32(odev, link + ORR_R_LINK_CHANGES);
+		args->built = orr_read32(odev, link + ORR_R_LINK_BUILT);
+		ones = args->rx_messages == U64_MAX || args->rx_bytes == U64_MAX ||
+		       args->tx_messages == U64_MAX || args->tx_bytes == U64_MAX ||
+		       args->crc_errors == U32_MAX || args->retries == U32_MAX ||
+		       args->retrains == U32_MAX || args->changes == U32_MAX ||
+		       args->built == U32_MAX;
+	}
+	if (orr_link_reads(odev)) {
+		args->known |= ORR_LINK_KNOWS_DENIALS;
+		args->denied = orr_read32(odev, link + ORR_R_LINK_DENIED);
+		args->bad_keys = orr_read32(odev, link + ORR_R_LINK_BAD_KEYS);
+		args->refused = orr_read32(odev, link + ORR_R_LINK_REFUSED);
+		ones |= args->denied == U32_MAX || args->bad_keys == U32_MAX ||
+			args->refused == U32_MAX;
+	}
+	return ones;
+}
+
 static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_file *drm_file)
 {
 	struct orr_device *odev = to_orr_device(drm);
@@ -378,6 +414,7 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	ret = orr_enter(odev, &idx);
 	if (ret)
 		return ret;
+	*args = (struct drm_orr_query_link){ .port = args->port };
 	args->state = orr_read32(odev, link + ORR_R_LINK_STATE);
 	args->peer_uid = orr_read64(odev, link + ORR_R_LINK_PEER_UID);
 	args->peer_port = orr_read32(odev, link + ORR_R_LINK_PEER_PORT);
@@ -388,6 +425,7 @@ static int orr_query_link_ioctl(struct drm_device *drm, void *data, struct drm_f
 	ones = args->state == U32_MAX || args->peer_uid == U64_MAX ||
 	       args->peer_port == U32_MAX || args->lanes == U32_MAX || args->gbps == U32_MAX ||
 	       args->latency_ns == U32_MAX || args->losses == U32_MAX;
+	ones |= orr_query_link_counts(odev, link, args);
 	if (!orr_hw_answers(odev, ones))
 		ret = -ENODEV;
 	orr_exit(odev, idx);

@@ -373,26 +373,41 @@ static bool orr_peer_has_cut(struct orr_device *card, u32 wanted)
 	return orr_is_lost(card) && completion_done(&card->quiesced);
 }
 
-/* Return: false: it was not so by @until, or the caller is being killed. */
-static bool orr_peer_wait_cut(struct orr_device *card, u32 wanted, unsigned long until)
+/* Return: 0, -ETIMEDOUT: it was not so by @until, -EINTR: the caller is being killed. */
+static int orr_peer_wait_cut(struct orr_device *card, u32 wanted, unsigned long until)
 {
-	bool killed = false;
+	long ret = 0;
 
 	/* In pieces: a card that is lost wakes nobody. */
-	while (!orr_peer_has_cut(card, wanted) && time_before(jiffies, until) && !killed)
-		killed = wait_event_killable_timeout(card->fabric.cut,
-						     orr_peer_has_cut(card, wanted),
-						     ORR_CUT_PIECE) < 0;
-	return orr_peer_has_cut(card, wanted);
+	while (!orr_peer_has_cut(card, wanted) && time_before(jiffies, until) && ret >= 0)
+		ret = wait_event_killable_timeout(card->fabric.cut, orr_peer_has_cut(card, wanted),
+						  ORR_CUT_PIECE);
+	if (orr_peer_has_cut(card, wanted))
+		return 0;
+	return ret < 0 ? -EINTR : -ETIMEDOUT;
 }
 
-static void orr_peer_tell_uncut(struct orr_device *owner, struct orr_device *card)
+/* The cause is as far as is known here, and what to do goes by it: a card that works is to be left alone. */
+static void orr_peer_tell_uncut(struct orr_device *owner, struct orr_device *card, int why,
+				unsigned int limit_ms)
 {
+	const char *name = pci_name(card->pdev);
+	char cause[192];
+
+	if (why == -EINTR)
+		snprintf(cause, sizeof(cause), "who unbinds this one was killed, and so waits no longer for it");
+	else if (READ_ONCE(card->restart.held))
+		snprintf(cause, sizeof(cause), "a debugger holds it: it does so when it goes on");
+	else if (orr_peer_any_held())
+		snprintf(cause, sizeof(cause),
+			 "a debugger holds another card, for which it may wait: it does so when that goes on");
+	else
+		snprintf(cause, sizeof(cause),
+			 "its driver has not come to it in the %u ms of unbind_timeout_ms: if its log says that its firmware does not answer, unbind and bind its driver",
+			 limit_ms);
 	drm_warn(&owner->drm,
-		 "%s has not taken this card's memory out of its page tables, because %s: the driver leaves this card all the same, and what is still sent there goes to number %u, which no card gets before that. If that one does not go on, unbind and bind its driver\n",
-		 pci_name(card->pdev),
-		 READ_ONCE(card->restart.held) ? "a debugger holds it" : "its firmware does not answer",
-		 owner->node);
+		 "the driver leaves this card while %s still has its memory in its page tables; what is still sent there goes to number %u, which no card gets before they are clear. %s has not cleared them, because %s\n",
+		 name, owner->node, name, cause);
 }
 
 /**
@@ -405,7 +420,8 @@ static void orr_peer_tell_uncut(struct orr_device *owner, struct orr_device *car
  */
 void orr_peers_cut(struct orr_device *owner, bool wait)
 {
-	unsigned long until = jiffies + msecs_to_jiffies(READ_ONCE(unbind_timeout_ms));
+	unsigned int limit_ms = READ_ONCE(unbind_timeout_ms);
+	unsigned long until = jiffies + msecs_to_jiffies(limit_ms);
 	struct orr_device *cards[ORR_MAP_CARDS];
 	u32 wanted[ORR_MAP_CARDS];
 	unsigned int i, count;
@@ -418,8 +434,12 @@ void orr_peers_cut(struct orr_device *owner, bool wait)
 		queue_work(system_long_wq, &cards[i]->fabric.cut_work);
 	}
 	for (i = 0; i < count; i++) {
-		if (wait && cards[i] != owner && !orr_peer_wait_cut(cards[i], wanted[i], until))
-			orr_peer_tell_uncut(owner, cards[i]);
+		int ret = 0;
+
+		if (wait && cards[i] != owner)
+			ret = orr_peer_wait_cut(cards[i], wanted[i], until);
+		if (ret)
+			orr_peer_tell_uncut(owner, cards[i], ret, limit_ms);
 		drm_dev_put(&cards[i]->drm);
 	}
 }

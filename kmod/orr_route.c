@@ -560,6 +560,22 @@ void orr_routes_update(void)
 }
 
 /**
+ * orr_routes_look - have the map and all ways as new as somebody wants them who only asks
+ * @odev: the card that he asks
+ *
+ * Anybody may ask, as often as he likes.
+ *
+ * Return: whether the card is in the map.
+ */
+bool orr_routes_look(struct orr_device *odev)
+{
+	lockdep_assert_held(&orr_routes_lock);
+	if (!orr_map_is_young())
+		orr_routes_make();
+	return orr_map_index(odev) < orr_map.count;
+}
+
+/**
  * orr_routes_want - have it done by whoever looks at the links next; any context
  */
 void orr_routes_want(void)
@@ -700,9 +716,7 @@ static void orr_way_query_map(struct orr_device *odev, u64 uid, struct orr_way *
 	unsigned int a, b, links;
 
 	lockdep_assert_held(&orr_routes_lock);
-	/* Anybody may ask, as often as he likes. */
-	if (!orr_map_is_young())
-		orr_routes_make();
+	orr_routes_look(odev);
 	a = orr_map_index(odev);
 	for (b = 0; b < orr_map.count; b++)
 		if (orr_map.card[b].odev->info.uid == uid)

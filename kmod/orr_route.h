@@ -130,6 +130,7 @@ bool orr_pair_has(const struct orr_pair *pair, const u8 ports[], unsigned int li
 /* orr_route.c */
 int orr_peer_join(struct orr_device *odev, struct orr_device *owner);
 void orr_routes_update(void);
+bool orr_routes_look(struct orr_device *odev);
 bool orr_routes_due(void);
 bool orr_routes_stuck(void);
 void orr_routes_want(void);

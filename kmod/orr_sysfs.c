@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sysfs, below the PCI device: uid, node, sku, state, held, checks, firmware_version, vram_size, vram_used,
- * counters/NAME, sku_table (orr_sku.c), links/PORT/ (orr_link_sysfs.c).
+ * counters/NAME, sku_table (orr_sku.c), routes and foreign_routes (orr_route_sysfs.c), links/PORT/
+ * (orr_link_sysfs.c).
  */
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
@@ -224,5 +225,6 @@ const struct attribute_group *orr_sysfs_groups[] = {
 	&orr_sysfs_group,
 	&orr_counter_group,
 	&orr_sku_group,
+	&orr_route_group,
 	NULL,
 };

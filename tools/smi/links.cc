@@ -93,9 +93,23 @@ std::uint64_t losses_since(const LinkPort& was, const LinkPort& is) {
     return was.losses && is.losses && *is.losses > *was.losses ? *is.losses - *was.losses : 0;
 }
 
+std::string denials_since(const LinkPort& was, const LinkPort& is, bool behind) {
+    constexpr std::array<const char*, kPortDenials> kWhat = {"denied", "with a wrong key", "refused there",
+                                                             "forged handles"};
+    std::string text;
+    for (std::size_t i = 0; i < kPortDenials; ++i) {
+        const auto which = static_cast<PortDenial>(i);
+        const auto before = denial_of(was, which), now = denial_of(is, which);
+        if (!before || !now || *now <= *before) continue;
+        text += fmt::format("{}{} {}", behind ? ", " : "", *now - *before, kWhat[i]);
+        behind = true;
+    }
+    return text;
+}
+
 // What has gone wrong on the wire since; empty: nothing, or that is not known.
 std::string harm_since(const LinkPort& was, const LinkPort& is) {
-    if (!was.counts || !is.counts) return "";
+    if (!was.counts || !is.counts) return denials_since(was, is, false);
     std::string text;
     const auto more = [&](PortCount count, const char* what) {
         if ((*is.counts)[count] <= (*was.counts)[count]) return;
@@ -105,7 +119,7 @@ std::string harm_since(const LinkPort& was, const LinkPort& is) {
     more(kPortDamaged, "came damaged");
     more(kPortRetries, "sent again");
     more(kPortRetrains, "trained anew");
-    return text;
+    return text + denials_since(was, is, !text.empty());
 }
 
 std::string port_text(const LinkPort& port) {
@@ -127,6 +141,13 @@ std::vector<LinkedCard> read_links() {
         if (const auto code = read_card(card); code != orrSuccess) card.trouble = last_error(code);
     }
     return cards;
+}
+
+std::optional<std::uint64_t> denial_of(const LinkPort& port, PortDenial which) {
+    const orrLinkInfo& link = port.link;
+    if ((link.known & (which == kPortForged ? orrLinkKnowsDriver : orrLinkKnowsDenials)) == 0)
+        return std::nullopt;
+    return std::array{link.denied, link.bad_keys, link.refused, link.forged}[which];
 }
 
 std::string peer_text(const LinkPort& port) {

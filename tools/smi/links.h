@@ -28,6 +28,11 @@ enum PortCount : std::uint8_t {
 inline constexpr std::array<const char*, kPortCounts> kPortCountNames = {
     "tx_messages", "tx_bytes", "rx_messages", "rx_bytes", "crc_errors", "retries", "retrains"};
 
+// What it has refused, and what was refused of its card; the library tells.
+enum PortDenial : std::uint8_t { kPortDenied, kPortBadKeys, kPortRefused, kPortForged, kPortDenials };
+inline constexpr std::array<const char*, kPortDenials> kPortDenialNames = {"denied", "bad_keys", "refused",
+                                                                           "forged"};
+
 struct LinkPort {
     orrLinkInfo link{};
     std::optional<std::uint64_t> losses;  // nothing: an older driver does not say
@@ -37,6 +42,8 @@ struct LinkPort {
     std::string rate{};   // of those in use, in Gbit/s: "200"
     bool to_switch = false;
 };
+// Nothing: an older driver or card does not say.
+std::optional<std::uint64_t> denial_of(const LinkPort& port, PortDenial which);
 
 // A card counts what crosses its links for all ports together.
 enum LinkCounter : std::uint8_t {

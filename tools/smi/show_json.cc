@@ -23,6 +23,25 @@ Json pci_json(const PciCard& pci) {
             {"link_gts_max", pci.link_gts_max == 2 ? Json(2.5) : Json(pci.link_gts_max)}};
 }
 
+// What its card and driver count.
+Json link_counters(const orrLinkInfo& link) {
+    Json counters = Json::object();
+    if ((link.known & orrLinkKnowsCounts) != 0)
+        counters.update({{"tx_messages", link.tx_messages},
+                         {"tx_bytes", link.tx_bytes},
+                         {"rx_messages", link.rx_messages},
+                         {"rx_bytes", link.rx_bytes},
+                         {"crc_errors", link.crc_errors},
+                         {"retries", link.retries},
+                         {"retrains", link.retrains},
+                         {"changes", link.changes}});
+    if ((link.known & orrLinkKnowsDenials) != 0)
+        counters.update({{"denied", link.denied}, {"bad_keys", link.bad_keys}, {"refused", link.refused}});
+    if ((link.known & orrLinkKnowsDriver) != 0)
+        counters.update({{"forged", link.forged}, {"losses", link.losses}});
+    return counters;
+}
+
 Json device_json(const Card& card) {
     const orrDeviceProp& p = card.prop;
     const orrDeviceVersion& v = card.version;
@@ -42,7 +61,8 @@ Json device_json(const Card& card) {
                          {"peer_port", link.peer_port},
                          {"lanes", link.lanes},
                          {"gbps", link.gbps},
-                         {"latency_ns", link.latency_ns}});
+                         {"latency_ns", link.latency_ns},
+                         {"counters", link_counters(link)}});
     }
     Json counters = Json::object();
     for (const Counter& counter : card.counters)

@@ -68,17 +68,30 @@ std::string counts_text(const std::vector<LinkedCard>& cards) {
                  {"sent", Align::kRight},
                  {"bytes", Align::kRight},
                  {"received", Align::kRight},
-                 {"bytes", Align::kRight}});
+                 {"bytes", Align::kRight},
+                 {"denied", Align::kRight},
+                 {"bad keys", Align::kRight},
+                 {"refused", Align::kRight},
+                 {"forged", Align::kRight}});
     bool any = false;
     for (const LinkedCard& card : cards)
         for (std::size_t i = 0; i < card.ports.size(); ++i) {
-            const auto& counts = card.ports[i].counts;
-            if (!counts || std::ranges::all_of(*counts, [](std::uint64_t count) { return count == 0; }))
-                continue;
+            const LinkPort& port = card.ports[i];
+            const auto& counts = port.counts;
+            bool used =
+                counts && std::ranges::any_of(*counts, [](std::uint64_t count) { return count != 0; });
+            std::vector<std::string> denials;
+            for (std::size_t n = 0; n < kPortDenials; ++n) {
+                const auto denial = denial_of(port, static_cast<PortDenial>(n));
+                used |= denial.value_or(0) != 0;
+                denials.push_back(denial ? fmt::format("{}", *denial) : "?");
+            }
+            if (!used) continue;
             any = true;
             std::vector<std::string> row{card.name, fmt::format("{}", i)};
             for (std::size_t n = kPortSentMessages; n <= kPortGotBytes; ++n)
-                row.push_back(fmt::format("{}", (*counts)[n]));
+                row.push_back(counts ? fmt::format("{}", (*counts)[n]) : "?");
+            row.insert(row.end(), denials.begin(), denials.end());
             table.row(std::move(row));
         }
     return any ? "\nby port\n" + table.text() : "";
@@ -153,6 +166,9 @@ void show_links_json(const std::vector<LinkedCard>& cards, const std::vector<Mis
             Json counts = nullptr;
             for (std::size_t n = 0; card.ports[i].counts && n < kPortCounts; ++n)
                 counts[kPortCountNames[n]] = (*card.ports[i].counts)[n];
+            for (std::size_t n = 0; n < kPortDenials; ++n)
+                if (const auto denial = denial_of(card.ports[i], static_cast<PortDenial>(n)))
+                    counts[kPortDenialNames[n]] = *denial;
             ports.push_back({{"port", i},
                              {"state", link_state_name(link.state)},
                              {"peer_device",

@@ -56,6 +56,12 @@ orrLinkState link_state_of(std::uint32_t hardware) {
     }
 }
 
+std::uint32_t link_known_of(std::uint32_t driver) {
+    return ((driver & ORR_LINK_KNOWS_COUNTS) != 0 ? orrLinkKnowsCounts : 0) |
+           ((driver & ORR_LINK_KNOWS_DENIALS) != 0 ? orrLinkKnowsDenials : 0) |
+           ((driver & ORR_LINK_KNOWS_FORGED) != 0 ? orrLinkKnowsDriver : 0);
+}
+
 Status check_joined(Runtime& runtime, int device, int peer) {
     if (peer == device) return fail(orrErrorInvalidDevice, "device {} is no peer of itself", device);
     ORR_TRY(linked, runtime.linked(device, peer));
@@ -185,6 +191,22 @@ orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port) {
         told.lanes = link->lanes;
         told.gbps = link->gbps;
         told.latency_ns = link->latency_ns;
+        told.tx_messages = link->tx_messages;
+        told.tx_bytes = link->tx_bytes;
+        told.rx_messages = link->rx_messages;
+        told.rx_bytes = link->rx_bytes;
+        told.crc_errors = link->crc_errors;
+        told.retries = link->retries;
+        told.retrains = link->retrains;
+        told.changes = link->changes;
+        told.denied = link->denied;
+        told.bad_keys = link->bad_keys;
+        told.refused = link->refused;
+        told.forged = link->forged;
+        told.losses = link->losses;
+        told.built_lanes = link->built;
+        told.known = link_known_of(link->known);
+        if ((told.known & orrLinkKnowsDriver) == 0) told.losses = 0;
         return write_struct(info, told, "orrLinkInfo");
     });
 }

@@ -60,6 +60,26 @@ TEST(Changes, LossesThatAreNotKnownOrBeginAnewAreNone) {
     EXPECT_THAT(port_changes(up(1), down(0)), ElementsAre("card 0 port 0: up to card 1 port 0 -> down"));
 }
 
+TEST(Changes, WhatIsRefusedIsTold) {
+    LinkPort before = up(), now = up();
+    before.link.known = now.link.known = orrLinkKnowsDenials | orrLinkKnowsDriver;
+    now.link.denied = 3;
+    now.link.bad_keys = 2;
+    now.link.forged = 1;
+    EXPECT_THAT(port_changes(before, now),
+                ElementsAre("card 0 port 0: 3 denied, 2 with a wrong key, 1 forged handles"));
+    before.counts.emplace();
+    now.counts.emplace();
+    (*now.counts)[kPortRetries] = 7;
+    now.link.bad_keys = now.link.forged = 0;
+    EXPECT_THAT(port_changes(before, now), ElementsAre("card 0 port 0: 7 sent again, 3 denied"));
+    EXPECT_THAT(port_changes(now, before), IsEmpty()) << "they began anew";
+    // Of a card or driver that does not say there is nothing.
+    before.link.known = 0;
+    now.counts.reset();
+    EXPECT_THAT(port_changes(before, now), IsEmpty());
+}
+
 TEST(Changes, ACardIsKnownByItsAddress) {
     const std::vector<LinkedCard> before{card(0, "a", {up()}), card(1, "b", {down()}), card(2, "c", {up()})};
     EXPECT_THAT(changes(before, {card(0, "a", {up()}), card(1, "c", {up()})}),
@@ -69,6 +89,16 @@ TEST(Changes, ACardIsKnownByItsAddress) {
     silent.trouble = "lost";
     EXPECT_THAT(changes({card(1, "b")}, {silent}), ElementsAre("card 1: lost"));
     EXPECT_THAT(changes({silent}, {card(1, "b")}), ElementsAre("card 1: answers again"));
+}
+
+TEST(Links, ShowWhatIsRefused) {
+    LinkPort silent = up(), denying = up();
+    denying.link.known = orrLinkKnowsDenials;
+    EXPECT_THAT(links_text({card(0, "a", {silent, denying})}), testing::Not(testing::HasSubstr("bad keys")));
+    denying.link.bad_keys = 41;
+    denying.link.denied = 42;
+    EXPECT_THAT(links_text({card(0, "a", {silent, denying})}),
+                testing::ContainsRegex("card 0 +1 +. +. +. +. +42 +41 +0 +.\n"));
 }
 
 TEST(Counters, AreThoseOfTheSameCard) {

@@ -102,6 +102,27 @@ FakeCard::~FakeCard() {
     ::munmap(kick_page, 4096);
 }
 
+void FakeCard::tell_link_counts(drm_orr_query_link& link) const {
+    link.known = link_known;
+    if ((link_known & ORR_LINK_KNOWS_COUNTS) != 0) {
+        link.tx_messages = 101;
+        link.tx_bytes = 102;
+        link.rx_messages = 103;
+        link.rx_bytes = 104;
+        link.crc_errors = 105;
+        link.retries = 106;
+        link.retrains = 107;
+        link.changes = 108;
+        link.built = 113;
+    }
+    if ((link_known & ORR_LINK_KNOWS_DENIALS) != 0) {
+        link.denied = 109;
+        link.bad_keys = 110;
+        link.refused = 111;
+    }
+    if ((link_known & ORR_LINK_KNOWS_FORGED) != 0) link.forged = 112;
+}
+
 std::byte* FakeCard::translate(std::uint64_t va, std::uint64_t bytes, std::uint32_t access,
                                std::uint64_t* fault) {
     const std::lock_guard lock(mutex_);

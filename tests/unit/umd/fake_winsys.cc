@@ -239,6 +239,7 @@ class FakeDevice final : public Device {
             link.state = card_.reaches(peer) ? ORR_LINK_UP : ORR_LINK_DOWN;
             link.peer_uid = peer.uid;
             link.losses = card_.link_losses() + peer.link_losses();
+            card_.tell_link_counts(link);
         }
         return link;
     }

@@ -116,6 +116,10 @@ class FakeCard {
     std::function<void()> on_wait, on_make_queue, on_link;
     // What the next wait for a queue of the card fails with; 0: nothing.
     std::atomic<int> wait_errno{0};
+    std::uint32_t link_known =
+        ORR_LINK_KNOWS_COUNTS | ORR_LINK_KNOWS_DENIALS | ORR_LINK_KNOWS_FORGED;  // 0: a driver before 1.17
+    // Another number in each of what its driver tells.
+    void tell_link_counts(drm_orr_query_link& link) const;
     bool names_losses = true;  // the driver says which link it was (1.16)
     // With a driver_version of 1.17: what the driver says is settled before a loss that this counts; it is
     // for ever, if nobody says other.

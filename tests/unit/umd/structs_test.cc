@@ -92,6 +92,44 @@ TEST(Structs, ResultsAreWrittenAsFarAsTheCallerHasRoom) {
     EXPECT_EQ(later.more, (std::array<std::uint64_t, 3>{})) << "this library knows nothing of it";
 }
 
+// Of 0.2 a program has the first 40 bytes; a driver before 1.17 does not count, one of a card of 2.1 less.
+TEST(Structs, ALinksCountersAreWrittenToWhoHasRoomForThem) {
+    FakeSystem system(2);
+    orrLinkInfo old{};
+    std::memset(&old, 0x5a, sizeof(old));
+    old.size = offsetof(orrLinkInfo, tx_messages);
+    ASSERT_EQ(old.size, 40u);
+    ASSERT_OK(orrDeviceGetLink(&old, 0, 0));
+    EXPECT_EQ(old.latency_ns, 300u);
+    EXPECT_EQ(old.tx_messages, 0x5a5a5a5a5a5a5a5au);
+
+    orrLinkInfo link = ORR_INIT(orrLinkInfo);
+    ASSERT_OK(orrDeviceGetLink(&link, 0, 0));
+    EXPECT_EQ(link.known, orrLinkKnowsCounts | orrLinkKnowsDenials | orrLinkKnowsDriver);
+    EXPECT_EQ((std::array{link.tx_messages, link.tx_bytes, link.rx_messages, link.rx_bytes}),
+              (std::array<std::uint64_t, 4>{101, 102, 103, 104}));
+    EXPECT_EQ((std::array{link.crc_errors, link.retries, link.retrains, link.changes, link.denied,
+                          link.bad_keys, link.refused, link.forged, link.built_lanes}),
+              (std::array{105u, 106u, 107u, 108u, 109u, 110u, 111u, 112u, 113u}));
+    EXPECT_EQ(link.losses, 0u);
+
+    system.card().link_known = ORR_LINK_KNOWS_COUNTS | ORR_LINK_KNOWS_FORGED;
+    ASSERT_OK(orrDeviceGetLink(&link, 0, 0));
+    EXPECT_EQ(link.known, orrLinkKnowsCounts | orrLinkKnowsDriver);
+    EXPECT_EQ(link.retries, 106u);
+    EXPECT_EQ(link.denied, 0u);
+    system.card().link_known = 0;
+    ASSERT_OK(orrDeviceGetLink(&link, 0, 0));
+    EXPECT_EQ(link.known, 0u);
+    EXPECT_EQ(link.tx_messages, 0u);
+    EXPECT_EQ(link.latency_ns, 300u);
+
+    Later<orrLinkInfo> later;
+    later.more = {1, 2, 3};
+    ASSERT_OK(orrDeviceGetLink(&later.known, 0, 0));
+    EXPECT_EQ(later.more, (std::array<std::uint64_t, 3>{}));
+}
+
 TEST(Structs, EachCallChecksTheSize) {
     FakeSystem system(1);
     orrStream_t stream = nullptr;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "tests/vm/kmod/device.h"
+#include "tests/vm/kmod/pci.h"
 
 namespace orrery::kmod_test {
 namespace {
@@ -413,6 +415,79 @@ TEST_F(Conformance, QueueDestroyWaitFence) {
     EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_FENCE, &fence), ENOENT);
     fence.syncobj = kNobody;
     EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUEUE_FENCE, &fence), ENOENT);
+}
+
+// Programs from before 1.17 have 40 bytes, and those of later versions more.
+TEST_F(Conformance, QueryLinkOfOtherSizes) {
+    const auto ask = [&](void* args, std::size_t bytes) {
+        return call(fd(), _IOC(_IOC_READ | _IOC_WRITE, 'd', DRM_COMMAND_BASE + DRM_ORR_QUERY_LINK, bytes),
+                    args);
+    };
+    drm_orr_query_link link{};
+    std::memset(&link.rx_messages, 0x5a, sizeof(link) - offsetof(drm_orr_query_link, rx_messages));
+    const drm_orr_query_link as_it_was = link;
+    EXPECT_EQ(ask(&link, offsetof(drm_orr_query_link, rx_messages)), 0);
+    EXPECT_EQ(std::memcmp(&link.rx_messages, &as_it_was.rx_messages,
+                          sizeof(link) - offsetof(drm_orr_query_link, rx_messages)),
+              0);
+    drm_orr_query_link whole{};
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_LINK, &whole), 0);
+    EXPECT_EQ(whole.state, link.state);
+    EXPECT_EQ(whole.peer_uid, link.peer_uid);
+    EXPECT_EQ(whole.losses, link.losses);
+    EXPECT_EQ(whole.known, ORR_LINK_KNOWS_COUNTS | ORR_LINK_KNOWS_DENIALS | ORR_LINK_KNOWS_FORGED);
+    struct {
+        drm_orr_query_link args;
+        std::uint64_t more[3];
+    } later{};
+    EXPECT_EQ(ask(&later, sizeof(later)), 0);
+    EXPECT_EQ(later.args.known, whole.known);
+    EXPECT_EQ(later.args.changes, whole.changes);
+    EXPECT_EQ(later.more[0] | later.more[1] | later.more[2], 0u);
+    link = {};
+    link.pad = 1;
+    EXPECT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_LINK, &link), EINVAL);
+}
+
+// What sysfs shows of a port.
+std::uint64_t port_file(const std::string& address, std::uint32_t port, const char* name) {
+    std::ifstream file("/sys/bus/pci/devices/" + address + "/links/" + std::to_string(port) + "/" + name);
+    std::uint64_t value = ~std::uint64_t{0};
+    EXPECT_TRUE(file >> value) << name;
+    return value;
+}
+
+TEST_F(Conformance, QueryLinkCountsAsSysfsDoes) {
+    drm_orr_query_device device{};
+    ASSERT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &device), 0);
+    const std::string address = pci_addresses().at(0);
+    for (std::uint32_t port = 0; port < device.link_ports; port++) {
+        drm_orr_query_link link{};
+        link.port = port;
+        ASSERT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_LINK, &link), 0);
+        // Drivers may have something to say to each other at any time.
+        const std::uint64_t files[] = {
+            port_file(address, port, "tx_messages"), port_file(address, port, "tx_bytes"),
+            port_file(address, port, "rx_messages"), port_file(address, port, "rx_bytes")};
+        drm_orr_query_link later{};
+        later.port = port;
+        ASSERT_EQ(call(fd(), DRM_IOCTL_ORR_QUERY_LINK, &later), 0);
+        EXPECT_TRUE(link.tx_messages <= files[0] && files[0] <= later.tx_messages) << files[0];
+        EXPECT_TRUE(link.tx_bytes <= files[1] && files[1] <= later.tx_bytes) << files[1];
+        EXPECT_TRUE(link.rx_messages <= files[2] && files[2] <= later.rx_messages) << files[2];
+        EXPECT_TRUE(link.rx_bytes <= files[3] && files[3] <= later.rx_bytes) << files[3];
+        EXPECT_EQ(link.crc_errors, port_file(address, port, "crc_errors"));
+        EXPECT_EQ(link.retries, port_file(address, port, "retries"));
+        EXPECT_EQ(link.retrains, port_file(address, port, "retrains"));
+        EXPECT_EQ(link.changes, port_file(address, port, "changes"));
+        EXPECT_EQ(link.denied, port_file(address, port, "denied"));
+        EXPECT_EQ(link.bad_keys, port_file(address, port, "bad_keys"));
+        EXPECT_EQ(link.refused, port_file(address, port, "refused"));
+        EXPECT_EQ(link.forged, port_file(address, port, "forged"));
+        if (link.peer_uid == 0) continue;
+        EXPECT_GE(link.changes, 2u) << "it has come up";
+        EXPECT_EQ(link.built, link.lanes);
+    }
 }
 
 TEST_F(Conformance, QueryLink) {

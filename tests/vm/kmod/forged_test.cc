@@ -51,6 +51,20 @@ bool is_told(unsigned card, const std::string& what) {
     return false;
 }
 
+// The same, as the card's driver tells a process.
+std::uint64_t queried(const Place& place, std::uint32_t drm_orr_query_link::* count) {
+    drm_orr_query_device card{};
+    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    std::uint64_t sum = 0;
+    for (std::uint32_t port = 0; port < card.link_ports; ++port) {
+        drm_orr_query_link link{};
+        link.port = port;
+        EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_LINK, &link), 0);
+        sum += link.*count;
+    }
+    return sum;
+}
+
 class Forged : public ::testing::Test {
   protected:
     void SetUp() override {
@@ -90,6 +104,10 @@ TEST_F(Forged, IsRefusedCountedAndToldToBoth) {
     bad = sum_of(1, "bad_keys");
     EXPECT_EQ(sum_of(0, "refused"), bad) << "the sender hears of each";
     EXPECT_EQ(sum_of(1, "denied"), bad);
+    EXPECT_EQ(queried(owner_, &drm_orr_query_link::bad_keys), bad);
+    EXPECT_EQ(queried(owner_, &drm_orr_query_link::denied), bad);
+    EXPECT_EQ(queried(forger_, &drm_orr_query_link::refused), bad);
+    EXPECT_EQ(queried(forger_, &drm_orr_query_link::bad_keys), 0u);
     for (unsigned word = 0; word < 512; ++word)
         ASSERT_EQ(owner_.memory.words()[word], 7u) << word;
     // A read.

@@ -1,6 +1,7 @@
 #include "tests/vm/kmod/pci.h"
 
 #include <fcntl.h>
+#include <sys/klog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,19 @@ bool unbind_driver(const std::string& address) {
     return write_file("/sys/bus/pci/drivers/orrery/unbind", address);
 }
 
+std::string route_of(const std::string& from, const std::string& to) {
+    const std::string uid = read_file("/sys/bus/pci/devices/" + to + "/uid");
+    std::ifstream routes("/sys/bus/pci/devices/" + from + "/routes");
+    for (std::string line; !uid.empty() && std::getline(routes, line);) {
+        if (!line.starts_with(uid + ' ')) continue;
+        const std::size_t node = uid.size() + 1, rest = line.find(' ', node);
+        // As the other card says.
+        if (line.substr(node, rest - node) != read_file("/sys/bus/pci/devices/" + to + "/node")) return line;
+        return line.substr(rest + 1);
+    }
+    return "";
+}
+
 std::uint64_t bad_keys() {
     std::uint64_t sum = 0;
     std::error_code error;
@@ -43,6 +57,14 @@ std::uint64_t bad_keys() {
         for (const auto& port : fs::directory_iterator("/sys/bus/pci/devices/" + address + "/links", error))
             sum += std::strtoull(read_file(port.path() / "bad_keys").c_str(), nullptr, 10);
     return sum;
+}
+
+std::string kernel_log() {
+    constexpr int kReadAll = 3;
+    std::string log(1 << 20, '\0');
+    log.resize(
+        static_cast<std::size_t>(std::max(::klogctl(kReadAll, log.data(), static_cast<int>(log.size())), 0)));
+    return log;
 }
 
 bool write_file(const std::string& path, const std::string& text) {

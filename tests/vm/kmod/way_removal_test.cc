@@ -133,6 +133,10 @@ TEST_F(WayRemoval, TheCardInTheMiddleGoes) {
         });
         EXPECT_EQ(write_until_told(writer), ORR_QERR_FAULT) << (unbind ? "unbound" : "lost");
         goes.join();
+        // The other links are up; one that is unbound is no card of this driver's any more.
+        EXPECT_TRUE(route_of(cards_[0], cards_[2]).ends_with(" apart")) << route_of(cards_[0], cards_[2]);
+        EXPECT_EQ(route_of(cards_[0], cards_[1]).empty(), unbind);
+        if (!unbind) EXPECT_TRUE(route_of(cards_[0], cards_[1]).ends_with(" lost"));
         // Nobody waits for it: a mapping can go, and both cards go on.
         EXPECT_EQ(unmap(writer.fd(), writer.vm, kVa, kMiB), 0);
         for (const Place* place : {&owner, &writer}) {

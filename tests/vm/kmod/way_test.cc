@@ -78,6 +78,31 @@ TEST_F(Ways, AreTold) {
     EXPECT_EQ(call(signaller_->fd(), DRM_IOCTL_ORR_QUERY_WAY, &nobody), EINVAL);
 }
 
+// The driver's file says what QUERY_WAY does, of all cards.
+std::string route_between(unsigned from, unsigned to) {
+    return route_of(pci_addresses().at(from), pci_addresses().at(to));
+}
+
+std::string up_by(const drm_orr_query_way& way) {
+    return std::to_string(way.port) + ' ' + std::to_string(way.links) + ' ' + std::to_string(way.version) +
+           " up";
+}
+
+TEST_F(Ways, AreInSysfs) {
+    const drm_orr_query_way there = way_between(*signaller_, *waiter_),
+                            back = way_between(*waiter_, *signaller_),
+                            half = way_between(*signaller_, Place(1));
+    EXPECT_EQ(route_between(0, 2), up_by(there));
+    EXPECT_EQ(route_between(2, 0), up_by(back));
+    EXPECT_EQ(route_between(0, 0), "") << "of itself it says nothing";
+    // What nobody has asked for has no generation.
+    if (half.version == 0)
+        EXPECT_EQ(route_between(0, 1), std::to_string(half.port) + " 1 0 unused");
+    else
+        EXPECT_EQ(route_between(0, 1), up_by(half));
+    EXPECT_EQ(read_file("/sys/bus/pci/devices/" + pci_addresses().at(0) + "/foreign_routes"), "");
+}
+
 TEST_F(Ways, ASignalPassesThroughACard) {
     ASSERT_EQ(attach_signaller(), 0);
     waiter_->queue->submit(wait_for(kVa, 7));
@@ -188,11 +213,17 @@ TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
         ASSERT_EQ(attach_signaller(), 0);
         const std::uint32_t before = way_between(*signaller_, *waiter_).version;
         ASSERT_NO_FATAL_FAILURE(pull());
-        const drm_orr_query_way cut = way_between(*signaller_, *waiter_);
-        EXPECT_NE(cut.version, before);
-        EXPECT_EQ(cut.settled, cut.version) << "both ends deny what is left";
+        const drm_orr_query_way gone = way_between(*signaller_, *waiter_);
+        EXPECT_NE(gone.version, before);
+        EXPECT_EQ(gone.settled, gone.version) << "both ends deny what is left";
+        // Another generation, and card 0 has no link that is up.
+        const std::string cut = route_between(0, 2);
+        EXPECT_TRUE(cut.starts_with("- 0 ") && cut.ends_with(" down")) << cut;
+        EXPECT_NE(cut, "- 0 " + std::to_string(before) + " down");
+        EXPECT_EQ(route_between(1, 2).find("- "), std::string::npos) << "that link is up";
         ASSERT_NO_FATAL_FAILURE(put_in());
         const drm_orr_query_way way = way_between(*signaller_, *waiter_);
+        EXPECT_EQ(route_between(0, 2), up_by(way));
         EXPECT_NE(way.version, before);
         EXPECT_EQ(way.settled, way.version);
         EXPECT_EQ(way.lost_version, before);
@@ -244,6 +275,12 @@ class HeldWays : public ::testing::Test {
         ASSERT_TRUE(write_file("/sys/module/orrery/parameters/unbind_timeout_ms", "500"));
         ASSERT_TRUE(unbind_driver(gone));
         EXPECT_EQ(read_file(kHeld), "firmware");
+        // The firmware of none is blamed.
+        const std::string log = kernel_log(), cause = "has not cleared them, because a debugger holds ";
+        EXPECT_NE(log.rfind(pci_addresses().at(0) + ' ' + cause + "it: "), std::string::npos);
+        EXPECT_NE(log.rfind(pci_addresses().at(1) + ' ' + cause + "another card, for which it may wait: "),
+                  std::string::npos);
+        EXPECT_EQ(log.find("has not come to it in the"), std::string::npos);
         ASSERT_NO_FATAL_FAILURE(hold(false));
         ASSERT_TRUE(bind_driver(gone));
         ASSERT_TRUE(write_file("/sys/module/orrery/parameters/unbind_timeout_ms", "10000"));
@@ -314,6 +351,7 @@ TEST_F(HeldWays, WhoGoesWaitsForNoCardBetween) {
     Place waiter(node(2)), signaller(node(0)), between(node(1));
     waiter.make_memory();
     signaller.share(waiter, ORR_BIND_WRITE);
+    between.share(waiter, ORR_BIND_WRITE);
     ASSERT_EQ(attach(signaller.fd(), signaller.queue->number(), kVa), 0);
     ASSERT_NO_FATAL_FAILURE(stand({&between, &waiter}));
     const Caller detaches([&] { detach(signaller.fd(), signaller.queue->number(), kVa); });

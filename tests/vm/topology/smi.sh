@@ -42,8 +42,9 @@ orrery-smi links >links || fail "links: $(cat links)"
 grep -qE '^card 0 +0  up +4 +400 +500 +1 +0 +0 +0  to card 1 port 1$' links || fail "$(cat links)"
 grep -qE '^card 1 +[1-9][0-9]* +[1-9][0-9]* ' links || fail "nothing is counted: $(cat links)"
 orrery-smi links --json | grep -q '"losses": 1' || fail "links --json"
+[ "$(orrery-smi links --json | grep -cE '"(denied|bad_keys|refused|forged)": 0')" = 64 ] || fail "links --json: denials"
 orrery-smi links --json | grep -qE '"tx_messages": [1-9]' || fail "links --json: by port"
-sed -n '/^by port$/,$p' links | grep -qE '^card 1 +[01] +[1-9]' || fail "by port: $(cat links)"
+sed -n '/^by port$/,$p' links | grep -qE '^card 1 +[01] +[1-9].* +0 +0 +0 +0 *$' || fail "by port: $(cat links)"
 orrery-smi links --watch --json 2>/dev/null
 [ $? = 2 ] || fail "--watch --json"
 orrery-smi topo --watch 2>/dev/null

@@ -92,7 +92,27 @@ typedef struct orrLinkInfo {
     uint32_t lanes;
     uint32_t gbps;
     uint32_t latency_ns;
+    /* Since 0.3. All count since the card's power-on; what `known` does not name is 0. */
+    uint64_t tx_messages;
+    uint64_t tx_bytes; /**< of payload */
+    uint64_t rx_messages;
+    uint64_t rx_bytes;
+    uint32_t crc_errors;  /**< frames that came damaged */
+    uint32_t retries;     /**< frames sent again */
+    uint32_t retrains;    /**< trainings that the link stayed up for */
+    uint32_t changes;     /**< of state or width */
+    uint32_t denied;      /**< messages that came and that nothing allowed */
+    uint32_t bad_keys;    /**< those of them with a wrong key */
+    uint32_t refused;     /**< writes and signals of this device that their owner refused */
+    uint32_t forged;      /**< fabric handles with a wrong secret that came from other machines */
+    uint32_t losses;      /**< times that the link went down */
+    uint32_t built_lanes; /**< lanes that the port has */
+    uint32_t known;       /**< orrLinkKnows…: an older card or driver counts less */
+    uint32_t reserved;    /**< 0 */
 } orrLinkInfo;
+#define orrLinkKnowsCounts 0x1u  /**< messages, bytes, crc_errors, retries, retrains, changes, built_lanes */
+#define orrLinkKnowsDenials 0x2u /**< denied, bad_keys and refused */
+#define orrLinkKnowsDriver 0x4u  /**< forged and losses */
 /** port: 0 .. orrDeviceProp.link_ports - 1. */
 ORR_API orrError_t orrDeviceGetLink(orrLinkInfo* info, int device, int port);
 

@@ -322,7 +322,29 @@ struct drm_orr_query_link {
 	__u32 latency_ns; /* out */
 	__u32 losses; /* out: how often it has gone down; a driver before 1.2 leaves it as it was */
 	__u32 pad; /* 0 */
+	/* Since 1.17: what the port has counted since the card's power-on, as far as `known` says. */
+	__u64 rx_messages; /* out */
+	__u64 rx_bytes; /* out: of payload */
+	__u64 tx_messages; /* out */
+	__u64 tx_bytes; /* out */
+	__u32 crc_errors; /* out: frames that came damaged */
+	__u32 retries; /* out: frames sent again */
+	__u32 retrains; /* out: trainings that it stayed up for */
+	__u32 changes; /* out: of state or width */
+	__u32 denied; /* out: messages that no grant allowed */
+	__u32 bad_keys; /* out: those of them with a wrong key */
+	__u32 refused; /* out: writes and signals of this card that their owner refused */
+	__u32 forged; /* out: handles with a wrong secret that came from other machines; the driver counts them */
+	__u32 built; /* out: lanes that the port has */
+	__u32 known; /* out: ORR_LINK_KNOWS_*; a driver before 1.17 leaves all of these as they were */
 };
+
+/* The messages, bytes, crc_errors, retries, retrains, changes and built (hardware 2.1); else they are 0. */
+#define ORR_LINK_KNOWS_COUNTS 0x1u
+/* denied, bad_keys and refused (hardware 2.2); else they are 0. */
+#define ORR_LINK_KNOWS_DENIALS 0x2u
+/* forged: from 1.17 on. */
+#define ORR_LINK_KNOWS_FORGED 0x4u
 
 /*
  * How memory of another card is reached: over one link or several. What is under way when one of them goes
