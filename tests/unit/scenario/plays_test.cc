@@ -1,9 +1,12 @@
 // The same play of 2, 4 and 8 cards twice, once beside a host that has much else to do: what each card
-// decided and did, and when, is the same. On the cards: a ring of copies and signals, kernels that are
-// preempted, a launch over all cards, and copies of all cards to one.
+// decided and did, and when, is the same, and so is each card's recording: every access of its control core
+// beyond its own memory, every record and note, with step and time (in whatever order its links came up
+// before the power-on). On the cards: a ring of copies and signals, kernels that are preempted, a launch over
+// all cards, and copies of all cards to one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -14,9 +17,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "emulator/api/replayer.h"
 #include "tools/scenario/report.h"
 #include "tools/scenario/runner.h"
-#include "tools/text/files.h"
 
 namespace orrery::scenario {
 namespace {
@@ -90,18 +93,75 @@ std::string play_of(unsigned cards) {
     return text;
 }
 
-// All that the cards decided and did, with its times. A recording's blocks end by the host's clock, so files
-// are not compared.
-std::string play(const Scenario& scenario) {
+// What a recording says, whatever its blocks are: those end by the host's clock too.
+struct Recording {
+    std::uint64_t accesses = 0, access_hash = 14695981039346656037u;
+    std::uint64_t end = 0, end_ps = 0;
+    std::vector<std::vector<std::uint64_t>> records;
+    std::vector<emu::TraceNote> notes;
+    emu::HartState state;
+    std::vector<std::uint8_t> sram;
+    bool operator==(const Recording&) const = default;
+};
+
+void read(const std::string& file, Recording& said) {
+    auto reader = emu::TraceReader::open(file);
+    ASSERT_TRUE(reader) << reader.error();
+    const auto opened =
+        emu::Replayer::open(*std::move(reader), {}, emu::Opening::kWhole, [&](const emu::PortAccess& access) {
+            ++said.accesses;
+            for (const std::uint64_t word : {access.step, access.time_ps, access.address, access.value,
+                                             access.stall_ps, std::uint64_t{access.store}})
+                said.access_hash = (said.access_hash ^ word) * 1099511628211u;
+        });
+    ASSERT_TRUE(opened) << opened.error();
+    emu::Replayer& replay = **opened;
+    ASSERT_FALSE(replay.divergence()) << replay.divergence()->reason;
+    ASSERT_TRUE(replay.verified());
+    said.end = replay.end();
+    said.end_ps = replay.end_time();
+    for (std::size_t i = 0; i < replay.record_count(); ++i) {
+        const emu::PortRecord record = replay.record(i);
+        auto& words = said.records.emplace_back();
+        words = {record.step, record.time_ps, record.header};
+        words.insert(words.end(), record.words.begin(), record.words.end());
+    }
+    said.notes.assign(replay.notes().begin(), replay.notes().end());
+    // Before the power-on links come up in any order.
+    const auto power_on =
+        std::ranges::find_if(said.notes, [](const emu::TraceNote& note) { return note.step != 0; });
+    std::sort(said.notes.begin(), power_on, [](const emu::TraceNote& a, const emu::TraceNote& b) {
+        return std::ranges::lexicographical_compare(a.field, b.field);
+    });
+    replay.seek(replay.end());
+    said.state = replay.state();
+    said.sram.assign(replay.sram().begin(), replay.sram().end());
+}
+
+struct Played {
+    std::string json;  // all that the cards decided and did, with its times
+    std::vector<Recording> recordings;
+};
+
+Played play(const Scenario& scenario) {
+    const std::filesystem::path folder =
+        std::filesystem::path(testing::TempDir()) / fmt::format("orrery-plays-{}", ::getpid());
+    std::filesystem::create_directory(folder);
     Options options;
     options.keep_history = true;
-    const auto result = run(scenario, options);
-    if (!result) {
+    for (std::size_t card = 0; card < scenario.cards.size(); ++card)
+        options.record.push_back((folder / fmt::format("{}.otrace", card)).string());
+    Played made;
+    if (const auto result = run(scenario, options)) {
+        EXPECT_TRUE(result->done) << "there is work left over";
+        made.json = to_json(scenario, *result).dump();
+        for (const std::string& file : options.record)
+            read(file, made.recordings.emplace_back());
+    } else {
         ADD_FAILURE() << result.error();
-        return {};
     }
-    EXPECT_TRUE(result->done) << "there is work left over";
-    return to_json(scenario, *result).dump();
+    std::filesystem::remove_all(folder);
+    return made;
 }
 
 class Plays : public ::testing::TestWithParam<unsigned> {};
@@ -109,13 +169,26 @@ class Plays : public ::testing::TestWithParam<unsigned> {};
 TEST_P(Plays, AreTheSameBesideABusyHost) {
     const auto scenario = Scenario::parse(play_of(GetParam()), "play", {});
     ASSERT_TRUE(scenario) << scenario.error();
-    const std::string quiet = play(*scenario);
-    std::string beside;
+    const Played quiet = play(*scenario);
+    Played beside;
     {
         const BusyHost busy;
         beside = play(*scenario);
     }
-    EXPECT_TRUE(!quiet.empty() && beside == quiet) << "times of jobs, decisions or events differ";
+    EXPECT_TRUE(!quiet.json.empty() && beside.json == quiet.json)
+        << "times of jobs, decisions or events differ";
+    ASSERT_EQ(quiet.recordings.size(), GetParam());
+    ASSERT_EQ(beside.recordings.size(), GetParam());
+    EXPECT_FALSE(quiet.recordings[0] == quiet.recordings[1]) << "it looks at nothing";
+    for (unsigned card = 0; card < GetParam(); ++card) {
+        const Recording &was = quiet.recordings[card], &is = beside.recordings[card];
+        EXPECT_GT(was.accesses, 100u);
+        EXPECT_GT(was.records.size(), 20u);
+        EXPECT_GT(was.notes.size(), 5u);
+        EXPECT_TRUE(is == was) << "card " << card << ": " << was.accesses << " and " << is.accesses
+                               << " accesses, " << was.records.size() << " and " << is.records.size()
+                               << " records, ends at " << was.end_ps << " and " << is.end_ps << " ps";
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cards, Plays, ::testing::Values(2u, 4u, 8u));
