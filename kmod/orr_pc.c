@@ -91,7 +91,7 @@ static int orr_pc_start(struct orr_file *file, const struct drm_orr_pc_read *wan
 	if (!ret && !pc->wanted)
 		ret = orr_sink_get(odev);
 	if (!ret) {
-		pc->next = orr_sink_head(&odev->sink);
+		pc->next = orr_sink_head(&odev->sink.ring);
 		pc->wanted = true;
 		odev->sink.pc_sampler = file;
 		orr_pc_write(odev, wanted);
@@ -150,29 +150,30 @@ static bool orr_pc_make(struct orr_file *file, u64 position, const u64 *words,
 /* The next records; inside orr_enter(). Return: how many. */
 static u32 orr_pc_gather(struct orr_file *file, struct drm_orr_pc_record *records, u32 room, u32 *flags)
 {
-	const struct orr_sink *sink = &file->odev->sink;
+	const struct orr_sink_ring *ring = &file->odev->sink.ring;
 	struct orr_pc *pc = &file->pc;
-	u64 end = orr_sink_head(sink), from = pc->next;
+	struct orr_sink_place place;
+	u64 words[ORR_PC_WORDS];
+	bool lost;
 	u32 count = 0;
 
 	lockdep_assert_held(&pc->lock);
-	while (pc->next < end && count < room && pc->next - from < ORR_PC_LOOK) {
-		u64 words[ORR_PC_WORDS], position = pc->next;
-		u32 size;
+	lost = !orr_sink_look(ring, &place, pc->next);
+	while (!lost && count < room) {
+		enum orr_sink_step step =
+			orr_sink_next(ring, &place, ORR_PC_LOOK, words, ARRAY_SIZE(words));
 
-		orr_sink_words(sink, position, words, ARRAY_SIZE(words));
-		/* The card may have been writing there, or nothing that makes sense. */
-		size = ORR_SINK_WORDS(words[1]);
-		if (orr_sink_overwritten(sink, position) || size > end - position) {
-			*flags |= ORR_WORK_LOST;
-			pc->next = end;
+		lost = step == ORR_SINK_LOST;
+		if (step != ORR_SINK_RECORD)
 			break;
-		}
-		pc->next += size;
-		if (size >= ORR_PC_WORDS && orr_pc_make(file, position, words, &records[count]))
+		if (place.size >= ORR_PC_WORDS &&
+		    orr_pc_make(file, place.at, words, &records[count]))
 			count++;
 	}
-	if (pc->next < end)
+	pc->next = place.next;
+	if (lost)
+		*flags |= ORR_WORK_LOST;
+	if (place.next < place.end)
 		*flags |= ORR_WORK_MORE;
 	return count;
 }

@@ -120,7 +120,7 @@ static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_r
 		ret = orr_sink_get(odev);
 	if (!ret) {
 		sample->wanted = true;
-		sample->next = orr_sink_head(&odev->sink);
+		sample->next = orr_sink_head(&odev->sink.ring);
 		memcpy(sample->set, args->set, sizeof(sample->set));
 		odev->sink.sampler = file;
 		orr_sample_write(odev, args->period_ns, args->set);
@@ -132,41 +132,43 @@ static int orr_sample_start(struct orr_file *file, const struct drm_orr_sample_r
 /* Words of the next samples, as user space gets them; inside orr_enter(). Return: how many. */
 static u32 orr_sample_gather(struct orr_file *file, u64 *to, u32 room, u32 *flags)
 {
-	const struct orr_sink *sink = &file->odev->sink;
+	const struct orr_sink_ring *ring = &file->odev->sink.ring;
 	struct orr_sample *sample = &file->sample;
 	const u32 counters = hweight64(sample->set[0]) + hweight64(sample->set[1]);
-	u64 end = orr_sink_head(sink), from = sample->next;
+	struct orr_sink_place place;
+	u64 words[ORR_SAMPLE_WORDS];
+	bool lost;
 	u32 count = 0;
 
 	lockdep_assert_held(&sample->lock);
-	while (sample->next < end && sample->next - from < ORR_SAMPLE_LOOK) {
-		u64 words[ORR_SAMPLE_WORDS], position = sample->next;
-		u32 size;
+	lost = !orr_sink_look(ring, &place, sample->next);
+	while (!lost && room - count >= 2 + counters) {
+		enum orr_sink_step step =
+			orr_sink_next(ring, &place, ORR_SAMPLE_LOOK, words, ARRAY_SIZE(words));
 
-		if (room - count < 2 + counters)
+		lost = step == ORR_SINK_LOST;
+		if (step != ORR_SINK_RECORD)
 			break;
-		orr_sink_words(sink, position, words, ARRAY_SIZE(words));
-		size = ORR_SINK_WORDS(words[1]);
-		if (ORR_TRACE_TYPE(words[1]) == ORR_SINK_SAMPLE &&
-		    size == ORR_SAMPLE_WORDS + counters && words[2] == sample->set[0] &&
-		    words[3] == sample->set[1])
-			orr_sink_words(sink, position + ORR_SAMPLE_WORDS, to + count + 2, counters);
-		else
-			words[1] &= ~0xffull; /* of another type, or of those that were asked for before */
-		/* The card may have been writing there, or nothing that makes sense. */
-		if (orr_sink_overwritten(sink, position) || size > end - position) {
-			*flags |= ORR_WORK_LOST;
-			sample->next = end;
+		/* Others may be those that were asked for before. */
+		if (ORR_TRACE_TYPE(words[1]) != ORR_SINK_SAMPLE ||
+		    place.size != ORR_SAMPLE_WORDS + counters || words[2] != sample->set[0] ||
+		    words[3] != sample->set[1])
+			continue;
+		orr_sink_take(ring, place.at + ORR_SAMPLE_WORDS, to + count + 2, counters);
+		/* The card may have come there only now. */
+		lost = orr_sink_overwritten(ring, place.at);
+		if (lost) {
+			place.next = place.end;
 			break;
 		}
-		sample->next += size;
-		if (ORR_TRACE_TYPE(words[1]) != ORR_SINK_SAMPLE)
-			continue;
 		to[count] = words[0];
 		to[count + 1] = ORR_TRACE_B(words[1]);
 		count += 2 + counters;
 	}
-	if (sample->next < end)
+	sample->next = place.next;
+	if (lost)
+		*flags |= ORR_WORK_LOST;
+	if (place.next < place.end)
 		*flags |= ORR_WORK_MORE;
 	return count;
 }

@@ -31,8 +31,6 @@ static_assert(sizeof(struct drm_orr_work_counters) == 384);
 static_assert(sizeof(struct drm_orr_work_read) == 24);
 static_assert(ARRAY_SIZE(((struct drm_orr_work_counters *)0)->value) >= ORR_JOB_COUNTERS);
 
-#define ORR_SINK_BYTES (2u << 20)
-#define ORR_SINK_RING (ORR_SINK_BYTES / sizeof(u64))
 #define ORR_SINK_TYPES \
 	(BIT_ULL(ORR_TRACE_END_JOB) | BIT_ULL(ORR_TRACE_WAIT) | BIT_ULL(ORR_TRACE_WAKE) | \
 	 BIT_ULL(ORR_TRACE_SIGNAL))
@@ -42,11 +40,18 @@ static_assert(ARRAY_SIZE(((struct drm_orr_work_counters *)0)->value) >= ORR_JOB_
 #define ORR_WORK_BATCH 64u
 #define ORR_WORK_LOOK 16384u
 
-/* Of a record that is of interest; others are not looked at beyond their header. */
+/* Of the longest record that is of interest. */
 #define ORR_WORK_WORDS 6u
-/* Of ORR_SINK_JOB, before its counters. */
-#define ORR_WORK_JOB_WORDS 5u
 #define ORR_WORK_NO_PORT U32_MAX
+
+/* Of this many queues a look remembers whose they are. */
+#define ORR_WORK_OWNERS 8u
+
+/* A queue's number, and from which word of the sink on it was the file's; U64_MAX: it is not. */
+struct orr_work_owner {
+	u32 queue;
+	u64 from;
+};
 
 /* Inside orr_enter(). */
 static int orr_sink_command(struct orr_device *odev, u32 bytes)
@@ -65,25 +70,6 @@ static int orr_sink_command(struct orr_device *odev, u32 bytes)
 	return orr_read32(odev, ORR_R_SINK_FAULT) == ORR_FAULT_NONE ? 0 : -EIO;
 }
 
-static u64 *orr_sink_ring(const struct orr_sink *sink)
-{
-	return (u64 *)(sink->memory + 1);
-}
-
-/**
- * orr_sink_head - words of whole records so far, of all times
- * @sink: the sink, which is on
- *
- * Inside orr_enter(). Return: how many.
- */
-u64 orr_sink_head(const struct orr_sink *sink)
-{
-	u64 head = READ_ONCE(sink->memory->head);
-
-	dma_rmb();
-	return sink->before + head;
-}
-
 /**
  * orr_sink_get - have the card's sink on
  * @odev: the card
@@ -93,20 +79,21 @@ u64 orr_sink_head(const struct orr_sink *sink)
 int orr_sink_get(struct orr_device *odev)
 {
 	struct orr_sink *sink = &odev->sink;
+	struct orr_sink_ring *ring = &sink->ring;
 	int ret;
 
 	lockdep_assert_held(&sink->lock);
-	if (!sink->memory) {
+	if (!ring->memory) {
 		/* Freed when the driver is unbound, after the card has been put to rest. */
-		sink->memory = dmam_alloc_coherent(&odev->pdev->dev,
-						   sizeof(*sink->memory) + ORR_SINK_BYTES,
+		ring->memory = dmam_alloc_coherent(&odev->pdev->dev,
+						   sizeof(*ring->memory) + ORR_SINK_BYTES,
 						   &sink->dma, GFP_KERNEL | __GFP_NOWARN);
-		if (!sink->memory)
+		if (!ring->memory)
 			return -ENOMEM;
 	}
 	if (!sink->users) {
-		sink->before += READ_ONCE(sink->memory->head);
-		WRITE_ONCE(sink->memory->head, 0);
+		ring->before += READ_ONCE(ring->memory->head);
+		WRITE_ONCE(ring->memory->head, 0);
 		ret = orr_sink_command(odev, ORR_SINK_BYTES);
 		if (ret)
 			return ret;
@@ -200,7 +187,7 @@ static int orr_work_start(struct orr_file *file, u32 flags)
 		ret = orr_sink_get(odev);
 		if (!ret) {
 			work->wanted = true;
-			work->next = orr_sink_head(&odev->sink);
+			work->next = orr_sink_head(&odev->sink.ring);
 		}
 	}
 	orr_exit(odev, idx);
@@ -224,37 +211,6 @@ static void orr_work_stop(struct orr_file *file)
 	}
 	file->work.wanted = false;
 	orr_sink_put(odev);
-}
-
-/**
- * orr_sink_words - read the ring
- * @sink: the sink
- * @position: of the first word, counted as orr_sink_head()
- * @words: filled
- * @count: with so many
- *
- * Inside orr_enter(). What it reads is to be believed only if orr_sink_overwritten() denies it behind that.
- */
-void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words, u32 count)
-{
-	const u64 *ring = orr_sink_ring(sink);
-	u32 i;
-
-	for (i = 0; i < count; i++)
-		words[i] = READ_ONCE(ring[(position - sink->before + i) % ORR_SINK_RING]);
-}
-
-/**
- * orr_sink_overwritten - whether words that were read before may have been written over then
- * @sink: the sink
- * @position: of the record that they are of
- *
- * Inside orr_enter(). Return: whether.
- */
-bool orr_sink_overwritten(const struct orr_sink *sink, u64 position)
-{
-	dma_rmb();
-	return orr_sink_head(sink) + ORR_SINK_MARGIN - position > ORR_SINK_RING;
 }
 
 /* The hardware says what a job did. */
@@ -296,29 +252,25 @@ static u64 orr_work_known(const struct orr_device *odev)
 }
 
 /* What the job did whose record is at @position, if that is still there. */
-static void orr_work_fill(const struct orr_device *odev, const struct orr_sink *sink, u64 position,
+static void orr_work_fill(const struct orr_device *odev, u64 position,
 			  struct drm_orr_work_counters *counters)
 {
-	u64 words[ORR_WORK_JOB_WORDS + ORR_JOB_COUNTERS];
-	u64 there, from = ORR_WORK_JOB_WORDS;
-	u32 size, n;
+	memset(counters, 0, sizeof(*counters));
+	if (position != U64_MAX && orr_sink_job(&odev->sink.ring, position, counters->value))
+		counters->known = orr_work_known(odev);
+}
 
-	*counters = (struct drm_orr_work_counters){};
-	if (position == U64_MAX)
-		return;
-	orr_sink_words(sink, position, words, ARRAY_SIZE(words));
-	if (orr_sink_overwritten(sink, position))
-		return;
-	size = min_t(u32, ORR_SINK_WORDS(words[1]), ARRAY_SIZE(words));
-	there = words[4];
-	for (n = 0; n < ORR_JOB_COUNTERS; n++) {
-		if (!(there & BIT_ULL(n)))
-			continue;
-		if (from == size)
-			return;
-		counters->value[n] = words[from++];
-	}
-	counters->known = orr_work_known(odev);
+/* From which word of the sink on a queue was the file's; U64_MAX: it is not. */
+static u64 orr_work_from(struct orr_file *file, u32 number)
+{
+	struct orr_device *odev = file->odev;
+	struct orr_queue *queue;
+
+	if (number >= ORR_FW_QUEUES)
+		return U64_MAX;
+	guard(spinlock_irqsave)(&odev->queue_lock);
+	queue = odev->queues[number];
+	return queue && queue->file == file ? queue->work_from : U64_MAX;
 }
 
 /**
@@ -331,18 +283,30 @@ static void orr_work_fill(const struct orr_device *odev, const struct orr_sink *
  */
 bool orr_work_owns(struct orr_file *file, u32 number, u64 position)
 {
-	struct orr_device *odev = file->odev;
-	struct orr_queue *queue;
+	const u64 from = orr_work_from(file, number);
 
-	if (number >= ORR_FW_QUEUES)
-		return false;
-	guard(spinlock_irqsave)(&odev->queue_lock);
-	queue = odev->queues[number];
-	return queue && queue->file == file && position >= queue->work_from;
+	return from != U64_MAX && position >= from;
 }
 
-/* Return: whether it is one for this file's user space, which is told no addresses of the card's. */
-static bool orr_work_make(struct orr_file *file, u64 position, const u64 *words,
+/*
+ * The same for all words before an end that the card had come to before the first of them was asked for: a
+ * queue that is the file's then has been so since its first word.
+ */
+static bool orr_work_owned(struct orr_file *file, struct orr_work_owner *owners, u32 number,
+			   u64 position)
+{
+	struct orr_work_owner *owner = &owners[number % ORR_WORK_OWNERS];
+
+	if (owner->queue != number)
+		*owner = (struct orr_work_owner){ number, orr_work_from(file, number) };
+	return owner->from != U64_MAX && position >= owner->from;
+}
+
+/*
+ * A record of the firmware's, of @size words. Return: whether it is one for user space, which is told no
+ * addresses of the card's, if the queue is its.
+ */
+static bool orr_work_make(bool signals, const u64 *words, u32 size,
 			  struct drm_orr_work_record *record)
 {
 	u64 header = words[1];
@@ -360,27 +324,24 @@ static bool orr_work_make(struct orr_file *file, u64 position, const u64 *words,
 		record->start_ps = words[3];
 		record->end_ps = words[4];
 		record->used_ps = words[5];
-		break;
+		return size >= 6;
 	case ORR_TRACE_WAIT:
 		record->kind = ORR_WORK_WAIT;
 		record->index = words[5];
-		break;
+		return size >= 6;
 	case ORR_TRACE_WAKE:
 		record->kind = ORR_WORK_WAKE;
 		record->status = b;
-		break;
+		return size >= 4;
 	case ORR_TRACE_SIGNAL:
-		if (!file->work.signals)
-			return false;
 		record->kind = ORR_WORK_SIGNAL;
 		record->status = min_t(u32, b, U16_MAX);
 		record->value = words[3];
 		record->va = words[4];
-		break;
+		return signals && size >= 5;
 	default:
 		return false;
 	}
-	return orr_work_owns(file, record->queue, position);
 }
 
 /**
@@ -396,40 +357,46 @@ static bool orr_work_make(struct orr_file *file, u64 position, const u64 *words,
 static u32 orr_work_gather(struct orr_file *file, struct drm_orr_work_record *records,
 			   struct drm_orr_work_counters *counters, u32 room, u32 *flags)
 {
-	const struct orr_sink *sink = &file->odev->sink;
+	const struct orr_sink_ring *ring = &file->odev->sink.ring;
+	struct orr_work_owner owners[ORR_WORK_OWNERS];
 	struct orr_work *work = &file->work;
-	u64 end = orr_sink_head(sink), from = work->next;
-	u32 count = 0;
+	struct orr_sink_place place;
+	u64 words[ORR_WORK_WORDS];
+	bool lost;
+	u32 count = 0, i;
 
 	lockdep_assert_held(&work->lock);
-	while (work->next < end && count < room && work->next - from < ORR_WORK_LOOK) {
-		u64 words[ORR_WORK_WORDS], position = work->next, job = U64_MAX;
-		u32 size, type;
+	for (i = 0; i < ORR_WORK_OWNERS; i++)
+		owners[i].queue = U32_MAX;
+	lost = !orr_sink_look(ring, &place, work->next);
+	while (!lost && count < room) {
+		enum orr_sink_step step = orr_sink_next(ring, &place, ORR_WORK_LOOK, words,
+							ARRAY_SIZE(words));
+		u64 job = U64_MAX;
+		u32 type;
 
-		orr_sink_words(sink, position, words, ARRAY_SIZE(words));
-		/* The card may have been writing there, or nothing that makes sense. */
-		size = ORR_SINK_WORDS(words[1]);
-		if (orr_sink_overwritten(sink, position) || size > end - position) {
-			*flags |= ORR_WORK_LOST;
-			work->next = end;
-			if (work->jobs)
-				orr_work_forget_jobs(work);
+		lost = step == ORR_SINK_LOST;
+		if (step != ORR_SINK_RECORD)
 			break;
-		}
-		work->next += size;
 		type = ORR_TRACE_TYPE(words[1]);
-		if (work->jobs && type == ORR_SINK_JOB && size >= ORR_WORK_JOB_WORDS)
-			orr_work_see_job(work, position, words);
+		if (work->jobs && type == ORR_SINK_JOB && place.size >= ORR_SINK_JOB_WORDS)
+			orr_work_see_job(work, place.at, words);
 		if (work->jobs && type == ORR_TRACE_END_JOB)
 			job = orr_work_take_job(work, words);
-		if (size < ORR_SINK_WORDS(0) + 2 ||
-		    !orr_work_make(file, position, words, &records[count]))
+		if (!orr_work_make(work->signals, words, place.size, &records[count]) ||
+		    !orr_work_owned(file, owners, records[count].queue, place.at))
 			continue;
 		if (counters)
-			orr_work_fill(file->odev, sink, job, &counters[count]);
+			orr_work_fill(file->odev, job, &counters[count]);
 		count++;
 	}
-	if (work->next < end)
+	work->next = place.next;
+	/* What was found of jobs before may be of others. */
+	if (lost && work->jobs)
+		orr_work_forget_jobs(work);
+	if (lost)
+		*flags |= ORR_WORK_LOST;
+	if (place.next < place.end)
 		*flags |= ORR_WORK_MORE;
 	return count;
 }
@@ -560,7 +527,7 @@ int orr_sink_copy(struct orr_file *file, const struct orr_sink_reading *how, voi
 u64 orr_work_now(struct orr_device *odev)
 {
 	guard(mutex)(&odev->sink.lock);
-	return odev->sink.memory ? orr_sink_head(&odev->sink) : 0;
+	return odev->sink.ring.memory ? orr_sink_head(&odev->sink.ring) : 0;
 }
 
 /**
@@ -573,7 +540,7 @@ void orr_work_queue_begins(struct orr_queue *queue)
 
 	guard(mutex)(&sink->lock);
 	scoped_guard(spinlock_irqsave, &queue->odev->queue_lock)
-		queue->work_from = sink->memory ? orr_sink_head(sink) : 0;
+		queue->work_from = sink->ring.memory ? orr_sink_head(&sink->ring) : 0;
 }
 
 /**

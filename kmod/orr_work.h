@@ -6,10 +6,11 @@
 #include <linux/mutex.h>
 #include <linux/types.h>
 
+#include "orr_sink_rule.h"
+
 struct orr_device;
 struct orr_file;
 struct orr_queue;
-struct orr_trace_sink;
 
 /**
  * struct orr_sink - the card's trace sink
@@ -28,14 +29,12 @@ struct orr_sink {
 	/** @commands: written since the card's reset */
 	u32 commands;
 	/**
-	 * @memory: where the card writes while there are @users; made for the first of them, then it
-	 * stays. Read inside orr_enter()
+	 * @ring: where the card writes while there are @users; its memory is made for the first of
+	 * them, then it stays. Read inside orr_enter()
 	 */
-	struct orr_trace_sink *memory;
-	/** @dma: its bus address */
+	struct orr_sink_ring ring;
+	/** @dma: the bus address of its memory */
 	dma_addr_t dma;
-	/** @before: words that the card wrote before it was switched on last */
-	u64 before;
 };
 
 /* Jobs whose hardware's record was seen and whose firmware's was not; then the oldest is forgotten. */
@@ -121,9 +120,6 @@ int orr_sink_copy(struct orr_file *file, const struct orr_sink_reading *how, voi
 int orr_sink_settle(struct orr_device *odev);
 int orr_sink_get(struct orr_device *odev);
 void orr_sink_put(struct orr_device *odev);
-u64 orr_sink_head(const struct orr_sink *sink);
-void orr_sink_words(const struct orr_sink *sink, u64 position, u64 *words, u32 count);
-bool orr_sink_overwritten(const struct orr_sink *sink, u64 position);
 
 u64 orr_work_now(struct orr_device *odev);
 bool orr_work_owns(struct orr_file *file, u32 number, u64 position);
