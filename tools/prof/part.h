@@ -13,7 +13,8 @@ namespace orrery::prof {
 // Threads: one at a time.
 class Part {
   public:
-    static constexpr std::size_t kStep = std::size_t{1} << 20;  // it grows by this
+    static constexpr std::size_t kStep = std::size_t{1} << 20;    // it grows by this
+    static constexpr std::size_t kAhead = std::size_t{64} << 10;  // of it is touched at once
 
     Part() = default;
     ~Part() { forget(); }
@@ -36,11 +37,13 @@ class Part {
 
   private:
     bool grow();
+    void touch();
 
     int fd_ = -1;
     PartHead* head_ = nullptr;     // a mapping of its own
     std::byte* window_ = nullptr;  // the last kStep bytes of the file
     std::size_t used_ = 0;         // of the window
+    std::size_t touched_ = 0;      // likewise: the kernel has mapped these pages
     std::uint64_t size_ = 0;       // of the file
     std::uint64_t limit_ = 0;
 };

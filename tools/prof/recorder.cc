@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
@@ -102,8 +103,10 @@ class Recorder {
     // It writes a part of its own, if it has anything to write.
     void in_child() {
         part_.forget();
+        recent_ = {};
         texts_.clear();
         call_texts_.clear();
+        known_cards_.store(0);
         cards_.clear();
         memory_.clear();
         sample_tries_.clear();
@@ -224,9 +227,14 @@ class Recorder {
         add(Type::kMemory, memory);
     }
     void add_card(int device) {
+        // Most of what cards do comes of those that are known.
+        const std::uint64_t bit = device >= 0 && device < 64 ? std::uint64_t{1} << device : 0;
+        if ((known_cards_.load(std::memory_order_relaxed) & bit) != 0) return;
         {
             const auto lock = ready();
-            if (!cards_.insert(device).second) return;
+            const bool is_new = cards_.insert(device).second;
+            known_cards_.fetch_or(bit, std::memory_order_relaxed);
+            if (!is_new) return;
         }
         const CardFacts facts = ask_card(device);  // which calls the library
         if (!facts.known) return;
@@ -325,7 +333,7 @@ class Recorder {
         work.stream_name = number_of(done.stream_name);
         work.from_name = number_of(done.from_name);
         add(Type::kWork, work);
-        add_clock_of(done);
+        add_clock_of(done, record.host_ns);
         if (done.counters != nullptr) add_counters(done);
     }
     void add_signal(const orrProfRecord& record, const orrProfSignal& done) {
@@ -462,12 +470,8 @@ class Recorder {
         for (const int device : devices)
             read_clock_of(device);
     }
-    // Work had not ended when it was submitted, and has when that is told. Under the lock.
-    void add_clock_of(const orrProfWork& done) {
-        timespec now{};
-        ::clock_gettime(CLOCK_MONOTONIC, &now);
-        const std::uint64_t now_ns =
-            static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+    // Work had not ended when it was submitted, and has when the library has read that. Under the lock.
+    void add_clock_of(const orrProfWork& done, std::uint64_t now_ns) {
         LastClock& last = clocks_[done.device];
         if (now_ns - last.worked_ns < kWorkEachNs || done.submitted_ns > now_ns) return;
         last.worked_ns = now_ns;
@@ -624,8 +628,15 @@ class Recorder {
     // 0: it has no text, or there are too many.
     std::uint32_t number_of(const char* text) {
         if (text == nullptr || !part_.is_open()) return 0;
+        // Another text may stand there by now. One that is cut is never the same as its beginning.
+        const auto place = reinterpret_cast<std::uintptr_t>(text);
+        Recent& recent = recent_[(place >> 4 ^ place >> 10) % recent_.size()];
+        if (recent.place == text && std::strcmp(text, recent.text) == 0) return recent.number;
         const std::string_view name(text, ::strnlen(text, kMaxText));
-        if (const auto found = texts_.find(name); found != texts_.end()) return found->second;
+        if (const auto found = texts_.find(name); found != texts_.end()) {
+            recent = {text, found->first.c_str(), found->second};
+            return found->second;
+        }
         if (texts_.size() >= kMaxTexts) return 0;
         RecordHead head{};
         const std::size_t bytes = (sizeof head + name.size() + 1 + 7) / 8 * 8;
@@ -670,9 +681,17 @@ class Recorder {
     std::map<int, LastClock> clocks_;
     std::atomic<std::uint64_t> clocks_due_ns_{0};  // none is read before; written under the mutex
     std::set<int> cards_;                          // that were asked what they are
+    std::atomic<std::uint64_t> known_cards_{0};    // of these the first 64, as bits; set under the mutex
     std::map<int, Quota> quotas_;
     MemoryBook memory_;
     std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> texts_;
+    // Of texts that come again and again, by where they stand; `text` is in the map, which forgets none.
+    struct Recent {
+        const char* place = nullptr;
+        const char* text = nullptr;
+        std::uint32_t number = 0;
+    };
+    std::array<Recent, 64> recent_{};
     std::vector<std::uint32_t> call_texts_;  // by call; 0: not known yet
 };
 

@@ -70,10 +70,13 @@ void Profiler::enter_child() noexcept {
 }
 
 void Profiler::update_wanted() {
-    std::uint32_t wanted = 0;
+    std::uint32_t wanted = 0, live = 0;
     for (const Slot& slot : slots_) {
-        if (slot.generation.load() != 0) wanted |= static_cast<std::uint32_t>(slot.want);
+        if (slot.generation.load() == 0) continue;
+        wanted |= static_cast<std::uint32_t>(slot.want);
+        live |= bit(slot);
     }
+    live_.store(live);
     // start_tools() may clear its bit meanwhile.
     std::uint32_t before = prof_wanted.load();
     while (!prof_wanted.compare_exchange_weak(before, (before & kProfNotStarted) | wanted)) {
@@ -158,9 +161,8 @@ Status Profiler::unsubscribe(orrProfSubscription_t subscription, std::chrono::mi
     return {};
 }
 
-std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t want,
-                             std::uint64_t generation) noexcept {
-    ThreadMarks& marks = thread_marks();
+std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t want, std::uint64_t generation,
+                             ThreadMarks& marks) noexcept {
     if (slot.generation.load(std::memory_order_relaxed) == 0 || (marks.inside & bit(slot)) != 0) return 0;
     // Counted first: either unsubscribe() sees the count, or this sees that it is over.
     slot.running.fetch_add(1);
@@ -188,26 +190,30 @@ void Profiler::tell(orrProfRecord& record, std::uint32_t want) noexcept {
 void Profiler::tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept {
     record.size = sizeof record;
     if (record.host_ns == 0) record.host_ns = host_time_ns();
-    for (Slot& slot : slots_)
-        (void)call(slot, record, want, 0);
+    ThreadMarks& marks = thread_marks();
+    for (std::uint32_t live = live_.load(std::memory_order_relaxed); live != 0; live &= live - 1)
+        (void)call(slots_[static_cast<std::size_t>(std::countr_zero(live))], record, want, 0, marks);
 }
 
-void Profiler::tell_enter(orrProfRecord& record, Told& told) noexcept {
+void Profiler::tell_enter(orrProfRecord& record, Told& told, ThreadMarks& marks) noexcept {
     record.thread = prof_thread();
     record.host_ns = host_time_ns();
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
+    for (std::uint32_t live = live_.load(std::memory_order_relaxed); live != 0; live &= live - 1) {
+        const auto i = static_cast<std::size_t>(std::countr_zero(live));
         record.data = &told.data[i];
-        told.generation[i] = call(slots_[i], record, orrProfWantCalls, 0);
+        told.generation[i] = call(slots_[i], record, orrProfWantCalls, 0, marks);
+        if (told.generation[i] != 0) told.slots |= 1u << i;
     }
 }
 
-void Profiler::tell_leave(orrProfRecord& record, Told& told) noexcept {
+void Profiler::tell_leave(orrProfRecord& record, Told& told, ThreadMarks& marks) noexcept {
     record.host_ns = host_time_ns();
     // The last who was told of the beginning is the first who is told of the end: his time is within.
-    for (std::size_t i = slots_.size(); i-- > 0;) {
-        if (told.generation[i] == 0) continue;
+    while (told.slots != 0) {
+        const auto i = static_cast<std::size_t>(std::bit_width(told.slots)) - 1;
+        told.slots &= ~(1u << i);
         record.data = &told.data[i];
-        (void)call(slots_[i], record, orrProfWantCalls, told.generation[i]);
+        (void)call(slots_[i], record, orrProfWantCalls, told.generation[i], marks);
     }
 }
 
@@ -225,7 +231,7 @@ CallReport::CallReport(std::uint32_t number, const char* name, const void* param
     record_.params = params;
     record_.correlation = marks.correlation;
     record_.external = marks.external;
-    Profiler::get().tell_enter(record_, told_);
+    Profiler::get().tell_enter(record_, told_, marks);
 }
 
 void CallReport::leave(const void* result) noexcept {
@@ -234,7 +240,7 @@ void CallReport::leave(const void* result) noexcept {
         record_.kind = orrProfLeave;
         record_.result = result;
         record_.external = marks.external;
-        Profiler::get().tell_leave(record_, told_);
+        Profiler::get().tell_leave(record_, told_, marks);
     }
     marks.correlation = around_;
 }

@@ -29,6 +29,8 @@ inline bool prof_wants(std::uint32_t kind) noexcept {
     return (prof_wanted.load(std::memory_order_relaxed) & (kind | kProfNotStarted)) != 0;
 }
 
+struct ThreadMarks;
+
 // Threads: everything may be called from any thread.
 class Profiler {
   public:
@@ -46,8 +48,9 @@ class Profiler {
     // Waits until no callback of it runs on another thread, and no longer than this.
     Status unsubscribe(orrProfSubscription_t subscription, std::chrono::milliseconds limit);
 
-    // What each subscriber was given at the beginning of a call: zero if it was not told of it.
+    // What each subscriber was given at the beginning of a call.
     struct Told {
+        std::uint32_t slots = 0;  // bits of those who were told of it
         std::array<std::uint64_t, orrProfMaxSubscriptions> generation{};
         std::array<std::uint64_t, orrProfMaxSubscriptions> data{};
     };
@@ -55,8 +58,9 @@ class Profiler {
     void tell(orrProfRecord& record, std::uint32_t want) noexcept;
     // The same of one that has them, but for size, and host_ns if that is 0.
     void tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept;
-    void tell_enter(orrProfRecord& record, Told& told) noexcept;
-    void tell_leave(orrProfRecord& record, Told& told) noexcept;
+    // With the marks of this thread, which whoever calls these has at hand.
+    void tell_enter(orrProfRecord& record, Told& told, ThreadMarks& marks) noexcept;
+    void tell_leave(orrProfRecord& record, Told& told, ThreadMarks& marks) noexcept;
 
   private:
     // One that is free has neither owner nor generation, and nothing runs.
@@ -74,8 +78,8 @@ class Profiler {
     // What runs on other threads counts no more in a child after fork().
     void enter_child() noexcept;
     // generation: only of this one; 0: any. The generation that was told, 0: it was nobody.
-    std::uint64_t call(Slot& slot, orrProfRecord& record, std::uint32_t want,
-                       std::uint64_t generation) noexcept;
+    std::uint64_t call(Slot& slot, orrProfRecord& record, std::uint32_t want, std::uint64_t generation,
+                       ThreadMarks& marks) noexcept;
     // Which slot a handle names, and whose it is then; generation 0: it is no subscription's handle.
     struct Named {
         std::size_t slot;
@@ -89,7 +93,8 @@ class Profiler {
 
     mutable std::mutex mutex_;  // never held while a callback runs
     std::array<Slot, orrProfMaxSubscriptions> slots_;
-    std::uint64_t last_generation_ = 0;  // under mutex_
+    std::atomic<std::uint32_t> live_{0};  // bits of those with a generation: nobody looks at the others
+    std::uint64_t last_generation_ = 0;   // under mutex_
 };
 
 // A call, from its entry point: tells of its beginning when it is made, and of its end in leave().

@@ -55,8 +55,8 @@ constexpr std::array<std::uint64_t Counters::*, ORR_JOB_COUNTERS> kCounters{
     &Counters::copy_peer_ps,    &Counters::link_ports};
 static_assert(kCounters.back() != nullptr);
 
-Counters counters_of(const drm_orr_work_counters& did) {
-    Counters counters = ORR_INIT(orrProfWorkCounters);
+void counters_of(const drm_orr_work_counters& did, Counters& counters) {
+    counters = ORR_INIT(orrProfWorkCounters);
     for (std::size_t n = 0; n < kCounters.size(); ++n) {
         std::uint64_t& counter = counters.*kCounters.at(n);
         if ((did.known >> n & 1) == 0) {
@@ -66,7 +66,6 @@ Counters counters_of(const drm_orr_work_counters& did) {
         }
         counter = did.value[n];
     }
-    return counters;
 }
 
 }  // namespace
@@ -424,7 +423,8 @@ Status WorkLog::tell_all() {
     struct Known {
         std::shared_ptr<Stream> stream;
         std::uint64_t executed;  // before the card's records are read: all of these are among them
-        std::string label;
+        std::uint32_t number;
+        std::string label{};  // once it is told of
     };
     std::vector<Known> streams;
     // Those that are not there yet, of which so much as executed() says was recorded before; `late`: nobody
@@ -433,12 +433,14 @@ Status WorkLog::tell_all() {
         for (auto& stream : context_.fleet().streams(&context_)) {
             if (!stream->hardware_number()) continue;  // another one may have its number
             if (late && std::ranges::find(streams, stream, &Known::stream) != streams.end()) continue;
-            streams.push_back({stream, late ? 0 : stream->executed(), stream->label()});
+            const std::uint64_t executed = late ? 0 : stream->executed();
+            const std::uint32_t number = stream->number();
+            streams.push_back({.stream = std::move(stream), .executed = executed, .number = number});
         }
     };
     bool looked = false;
     const auto find = [&](std::uint32_t queue) {
-        const auto is_it = [&](const Known& one) { return one.stream->number() == queue; };
+        const auto is_it = [&](const Known& one) { return one.number == queue; };
         const auto known = std::ranges::find_if(streams, is_it);
         if (known != streams.end() || std::exchange(looked, true)) return known;
         // It was made meanwhile.
@@ -450,10 +452,12 @@ Status WorkLog::tell_all() {
     if (!later) tell_backlog();
     look(false);
     std::array<drm_orr_work_record, kBatch> records;
-    std::vector<drm_orr_work_counters> did(counters_.load() ? kBatch : 0);
+    // 100 KB, which is not made anew for the few that most looks find.
+    if (const std::size_t room = counters_.load() ? kBatch : 0; room != did_.size())
+        did_ = std::vector<drm_orr_work_counters>(room);
     WorkRead read{};
     do {
-        ORR_TRY(got, context_.winsys().read_work(records, did));
+        ORR_TRY(got, context_.winsys().read_work(records, did_));
         read = *got;
         // One look at the clock for all: in a VM it costs as much as the rest of a record.
         const auto read_ns = static_cast<std::uint64_t>(now_ns());
@@ -463,7 +467,8 @@ Status WorkLog::tell_all() {
             Kept one;
             one.record.host_ns = read_ns;
             if (known == streams.end() || !read_one(records.at(i), *known->stream, one)) continue;
-            if (!did.empty() && did[i].known != 0) one.counters = counters_of(did[i]);
+            if (!did_.empty() && did_[i].known != 0) counters_of(did_[i], one.counters.emplace());
+            if (known->label.empty()) known->label = known->stream->label();
             if (later) {
                 one.stream_name = known->label;
                 keep(std::move(one));

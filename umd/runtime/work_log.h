@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <orrery/prof.h>
 
@@ -187,7 +188,8 @@ class WorkLog {
     Error refused_;
     std::jthread thread_;
     std::condition_variable_any wake_;
-    std::timed_mutex drain_mutex_;  // of what follows, and held while work is told
+    std::timed_mutex drain_mutex_;            // of what follows, and held while work is told
+    std::vector<drm_orr_work_counters> did_;  // of the records that are read at once, if that is asked for
     std::deque<Kept> backlog_;
     std::deque<StepNote> steps_;         // that are done and not told yet
     std::deque<StreamMarkNote> marks_;   // likewise
