@@ -28,6 +28,33 @@ inline StepRecord step_of(StepOf of, StepKind kind, std::uint32_t text, std::int
     return step;
 }
 
+// By a stream, whose number its name has too.
+inline SignalRecord signal_of(std::uint32_t name, std::uint32_t stream, std::uint64_t index,
+                              std::uint64_t time_ps, std::uint64_t value) {
+    SignalRecord signal{};
+    signal.head = {static_cast<std::uint16_t>(Type::kSignal), sizeof signal, name};
+    signal.thread = 100;
+    signal.submitted_ns = 2'100;
+    signal.correlation = 7;
+    signal.stream = signal.stream_name = stream;
+    signal.index = index;
+    signal.time_ps = time_ps;
+    signal.semaphore = 4;
+    signal.value = value;
+    return signal;
+}
+inline StreamMarkRecord mark_of(std::uint32_t name, std::uint32_t stream, std::uint64_t index,
+                                std::uint64_t time_ps) {
+    StreamMarkRecord mark{};
+    mark.head = {static_cast<std::uint16_t>(Type::kStreamMark), sizeof mark, name};
+    mark.thread = 100;
+    mark.submitted_ns = 2'150;
+    mark.stream = mark.stream_name = stream;
+    mark.index = index;
+    mark.time_ps = time_ps;
+    return mark;
+}
+
 class MadePart {
   public:
     explicit MadePart(std::uint64_t pid = 100, std::string_view command = "program") {

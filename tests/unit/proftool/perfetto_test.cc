@@ -13,6 +13,7 @@
 #include "tests/unit/proftool/made_profile.h"
 #include "tests/unit/proftool/perfetto_reader.h"
 #include "tools/prof/show.h"
+#include "tools/prof/stream_events.h"
 
 namespace orrery::prof::test {
 namespace {
@@ -20,8 +21,9 @@ namespace {
 using ::testing::StartsWith;
 
 // A process of one of two machines that number theirs alike: its calls, a range and a mark, a kernel, and a
-// copy of another card that a wait for it stands before.
-std::string work_of_a_machine(std::uint64_t machine, std::uint64_t uid) {
+// copy of another card that a wait for it stands before. With events: the signal that ended the wait, one of
+// the host's, and two marks in streams.
+std::string work_of_a_machine(std::uint64_t machine, std::uint64_t uid, bool events = false) {
     MadePart part;
     part.head.machine = machine;
     const auto launch = part.text("orrLaunchKernel"), other = part.text("orrMemcpyAsync"),
@@ -58,6 +60,17 @@ std::string work_of_a_machine(std::uint64_t machine, std::uint64_t uid) {
     part.sample(0, 10'000'000, {4'196, 7'000'000, 3});
     part.sample(0, 11'000'000, {4'196, 7'000'000, 3});  // as before: no point of its own
     part.sample(0, 12'000'000, {4'196, 7'000'000, 3});
+    if (events) {
+        const auto gate = part.text("gate"), host = part.text("the host"), here = part.text("here");
+        SignalRecord signal = signal_of(gate, input, 3, 8'900'000, 2);
+        signal.waiters = 1;
+        part.add(signal);
+        SignalRecord own = signal_of(gate, 0, 5, 9'500'000, 7);
+        own.stream_name = host;
+        part.add(own);
+        part.add(mark_of(here, compute, 5, 9'000'000));
+        part.add(mark_of(here, input, 3, 0));  // nothing was before it
+    }
     return part.bytes();
 }
 
@@ -85,7 +98,8 @@ class Perfetto : public testing::Test {
 };
 
 TEST_F(Perfetto, HasAllOfTheProfile) {
-    show(work_of_a_machine(1, 77) + work_of_a_machine(2, 77));  // numbers of cards are their machine's
+    // Numbers of cards are their machine's.
+    show(work_of_a_machine(1, 77, true) + work_of_a_machine(2, 77, true));
     ASSERT_EQ(model_->profile.machines.size(), 2u);
     Times calls, ranges, marks;
     for (const Activity& activity : model_->processes) {
@@ -121,6 +135,47 @@ TEST_F(Perfetto, HasAllOfTheProfile) {
     EXPECT_EQ(work.size(), 8u);
     EXPECT_THAT(devices, testing::ElementsAre("device 0 of process 100 of machine 1, model time",
                                               "device 0 of process 100 of machine 2, model time"));
+
+    // Signals and marks of streams: moments of the same tracks, the host's of one of its own.
+    using Moment = std::tuple<std::string, std::string, std::string, std::uint64_t, std::uint64_t,
+                              std::uint64_t, std::uint64_t>;
+    std::multiset<Moment> moments, told;
+    for (const Activity& activity : model_->processes) {
+        for (const SignalRecord& one : activity.process->signals)
+            moments.emplace("signal", title_of(activity, one), activity.text(one.stream_name),
+                            moment_ns(activity, one).value_or(0), one.time_ps, one.value, one.waiters);
+        for (const StreamMarkRecord& one : activity.process->stream_marks)
+            moments.emplace("stream mark", activity.text(one.head.text), activity.text(one.stream_name),
+                            moment_ns(activity, one).value_or(0), one.time_ps, 0, 0);
+    }
+    for (const auto& slice : trace_.slices) {
+        if (slice.category != "signal" && slice.category != "stream mark") continue;
+        const auto noted = [&](const char* name) {
+            const auto found = slice.notes.find(name);
+            return found == slice.notes.end() ? 0 : found->second;
+        };
+        told.emplace(slice.category, slice.name, track(slice).name, slice.begin, noted("time_ps"),
+                     noted("value"), noted("waiters"));
+        EXPECT_TRUE(slice.instant);
+        EXPECT_EQ(noted("correlation"), slice.category == "signal" ? 7u : 0u);
+        EXPECT_TRUE(devices.contains(trace_.tracks[track(slice).parent].name)) << slice.name;
+    }
+    EXPECT_EQ(told, moments);
+    EXPECT_EQ(told.size(), 8u);
+    EXPECT_EQ(std::ranges::count_if(told,
+                                    [](const Moment& one) {
+                                        return std::get<1>(one) == "signal 'gate' 2" &&
+                                               std::get<2>(one) == "input";
+                                    }),
+              2);
+    // From the call that asked for it to the signal, and on to the wait that it ended.
+    int asked = 0, ended = 0;
+    for (const auto& [from, to] : trace_.flows) {
+        asked += trace_.slices[from].category == "call" && trace_.slices[to].category == "signal" ? 1 : 0;
+        ended += trace_.slices[from].name == "signal 'gate' 2" && trace_.slices[to].name == "wait" ? 1 : 0;
+    }
+    EXPECT_EQ(asked, 4);
+    EXPECT_EQ(ended, 2);
 }
 
 TEST_F(Perfetto, KeepsProcessesOfMachinesApart) {

@@ -13,32 +13,6 @@
 namespace orrery::prof::test {
 namespace {
 
-SignalRecord signal_of(std::uint32_t name, std::uint32_t stream, std::uint64_t index, std::uint64_t time_ps,
-                       std::uint64_t value) {
-    SignalRecord signal{};
-    signal.head = {static_cast<std::uint16_t>(Type::kSignal), sizeof signal, name};
-    signal.thread = 100;
-    signal.submitted_ns = 2'100;
-    signal.correlation = 7;
-    signal.stream = signal.stream_name = stream;
-    signal.index = index;
-    signal.time_ps = time_ps;
-    signal.semaphore = 4;
-    signal.value = value;
-    return signal;
-}
-StreamMarkRecord mark_of(std::uint32_t name, std::uint32_t stream, std::uint64_t index,
-                         std::uint64_t time_ps) {
-    StreamMarkRecord mark{};
-    mark.head = {static_cast<std::uint16_t>(Type::kStreamMark), sizeof mark, name};
-    mark.thread = 100;
-    mark.submitted_ns = 2'150;
-    mark.stream = mark.stream_name = stream;
-    mark.index = index;
-    mark.time_ps = time_ps;
-    return mark;
-}
-
 // Stream x copies, marks and signals; stream y waits for that, then for the host, and then for somebody who
 // is not here.
 std::string made() {
