@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How the ring of a card's trace sink is read. The card writes there as it likes, also while it is read: what
- * is there may be nonsense. orr_sink_rule.c calls nothing of the kernel's, so that tests/fuzz/kmod has it read
- * any ring.
+ * How the ring of a card's trace sink is read. The card writes there as it likes, also while it is
+ * read: what is there may be nonsense. orr_sink_rule.c calls nothing of the kernel's, so that
+ * tests/fuzz/kmod has it read any ring.
  */
 #ifndef _ORR_SINK_RULE_H_
 #define _ORR_SINK_RULE_H_
