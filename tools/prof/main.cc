@@ -43,7 +43,7 @@ constexpr const char* kHelp =
     "usage: orrery-prof top [--interval SECONDS] [--batch N | --once]\n"
     "       orrery-prof record [-o FILE] [--limit MIB] [--counters] [--samples US] [--pc US]\n"
     "                          [--trace-core DEVICE:CORE[:FROM-UNTIL]] [--progress SECONDS]\n"
-    "                          [--allow-nothing] -- COMMAND [ARGUMENT...]\n"
+    "                          [--save SECONDS] [--allow-nothing] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof stat FILE | [-o OUTPUT] -- COMMAND [ARGUMENT...]\n"
     "       orrery-prof instructions FILE\n"
     "       orrery-prof report FILE [--top N] [--json]\n"
@@ -74,6 +74,9 @@ constexpr const char* kHelp =
     "               where the program first uses the card (0-40)\n"
     "  --progress SECONDS  how much there is of the profile, so often while the command runs (10 at a\n"
     "               terminal, else not; 0: not)\n"
+    "  --save SECONDS  FILE has what there is, so often while the command runs (0.5 if FILE lies with the "
+    "host\n"
+    "               of this VM, so that it has that when the VM is lost, else only at the end)\n"
     "  --allow-nothing  a command that never uses liborrery is no failure, and its profile is empty\n"
     "  --sqlite     a database; docs/profile-format.md has its tables\n"
     "  --csv        the same tables as files\n"
@@ -176,6 +179,11 @@ int run_record(const Words& words) {
                 return mistake(fmt::format("--progress {}: give 0 to 3600 seconds", words[i]));
             recording.progress =
                 std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
+        } else if (words[i] == "--save" && more) {
+            const auto seconds = seconds_of(words[++i]);
+            if (!seconds || *seconds < 0.01 || *seconds > 3600)
+                return mistake(fmt::format("--save {}: give 0.01 to 3600 seconds", words[i]));
+            recording.save = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
         } else if (words[i] == "--counters") {
             recording.counters = true;
         } else if (words[i] == "--allow-nothing") {

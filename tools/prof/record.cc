@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -30,6 +32,7 @@ using text::fail;
 using text::Result;
 
 constexpr std::uint64_t kRecordsAt = 4096;  // in a part, see part.cc
+constexpr std::chrono::milliseconds kSaveWithHost{500};
 
 std::string reason() {
     return std::generic_category().message(errno);
@@ -76,6 +79,20 @@ class File {
     bool is_regular() const {
         struct stat found{};
         return ::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode);
+    }
+    // In a folder that a VM shares with its host (9P). The kernel asks the host what file system it is, so
+    // the type that statfs() has is the host's.
+    bool is_with_host() const {
+        struct stat found{};
+        if (::fstat(fd_, &found) != 0) return false;
+        const std::string device = fmt::format(" {}:{} ", major(found.st_dev), minor(found.st_dev));
+        std::ifstream mounts("/proc/self/mountinfo");
+        for (std::string line; std::getline(mounts, line);) {
+            const auto type = line.find(" - ");
+            if (type != std::string::npos && line.compare(type, 6, " - 9p ") == 0 && line.find(device) < type)
+                return true;
+        }
+        return false;
     }
     bool write(const void* data, std::size_t bytes) const {
         const char* at = static_cast<const char*>(data);
@@ -140,21 +157,31 @@ std::optional<PartHead> head_of(const File& part) {
     return head;
 }
 
-// What there is of it while the program runs.
-std::string so_far(const std::string& parts, std::chrono::steady_clock::time_point begun) {
-    std::uint64_t processes = 0, bytes = 0, lost = 0;
+// What the parts have: who writes them goes on.
+struct SoFar {
+    std::uint64_t processes = 0, bytes = 0, lost = 0, ended = 0;
+    bool operator==(const SoFar&) const = default;
+};
+SoFar so_far(const std::string& parts) {
+    SoFar sums;
     std::error_code error;
     for (fs::directory_iterator entry(parts, error), end; !error && entry != end; entry.increment(error)) {
         const auto head = head_of(File(entry->path(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
         if (!head) continue;
-        ++processes;
-        bytes += head->bytes;
-        lost += head->lost;
+        ++sums.processes;
+        sums.bytes += head->bytes;
+        sums.lost += head->lost;
+        sums.ended += head->ended;
     }
+    return sums;
+}
+
+std::string told_so_far(const std::string& parts, std::chrono::steady_clock::time_point begun) {
+    const SoFar sums = so_far(parts);
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begun;
     return fmt::format("orrery-prof: {:.0f} s: {} bytes of {} process{} so far{}\n", since.count(),
-                       text::grouped(bytes), processes, processes == 1 ? "" : "es",
-                       lost == 0 ? "" : fmt::format(", {} records lost", text::grouped(lost)));
+                       text::grouped(sums.bytes), sums.processes, sums.processes == 1 ? "" : "es",
+                       sums.lost == 0 ? "" : fmt::format(", {} records lost", text::grouped(sums.lost)));
 }
 
 // Appends the part that a process wrote.
@@ -177,7 +204,8 @@ Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
     return {};
 }
 
-Result<void> put_together(const std::string& parts, const File& to, Recorded& recorded) {
+// `tells`: how far it is.
+Result<void> put_together(const std::string& parts, const File& to, Recorded& recorded, bool tells) {
     FileHead head{{}, kFormatMajor, kFormatMinor};
     std::memcpy(head.magic, kMagic, sizeof kMagic);
     if (!to.write(&head, sizeof head)) return fail("it cannot be written: {}", reason());
@@ -187,14 +215,64 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
         paths.push_back(entry->path());
     if (error) return fail("{} cannot be read: {}", parts, error.message());
     std::ranges::sort(paths);
-    text::Progress progress("putting the profile together");
+    std::optional<text::Progress> progress;
+    if (tells) progress.emplace("putting the profile together");
     for (std::size_t i = 0; i < paths.size(); ++i) {
-        progress.at(static_cast<double>(i) / static_cast<double>(paths.size()));
+        if (progress) progress->at(static_cast<double>(i) / static_cast<double>(paths.size()));
         if (auto good = append(to, paths[i], recorded); !good) return good;
     }
     recorded.bytes = to.size();
     return {};
 }
+
+// The file, anew: at no instant is it half of one.
+Result<void> put_in_place(const std::string& parts, const std::string& file, Recorded& recorded, bool tells) {
+    const std::string fresh = file + ".new";
+    if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
+        return fail("{} cannot be replaced: {}", fresh, reason());
+    Result<void> made;
+    {
+        const File to(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+        if (!to.is_open()) return fail("{} cannot be written: {}", fresh, reason());
+        made = put_together(parts, to, recorded, tells);
+    }
+    if (made && ::rename(fresh.c_str(), file.c_str()) == 0) return {};
+    if (made) made = fail("{} cannot be put there: {}", fresh, reason());
+    (void)::unlink(fresh.c_str());
+    return made;
+}
+
+// Keeps the file up to what there is, at most a tenth of the time.
+class Saver {
+  public:
+    Saver(std::string parts, std::string file, std::chrono::milliseconds each)
+        : parts_(std::move(parts)), file_(std::move(file)), each_(each) {}
+
+    void tick() {
+        const auto begin = std::chrono::steady_clock::now();
+        if (begin < due_) return;
+        due_ = begin + each_;
+        const SoFar now = so_far(parts_);
+        if (now.processes == 0 || now == saved_) return;
+        Recorded recorded;
+        if (const auto good = put_in_place(parts_, file_, recorded, false); !good && !failed_) {
+            failed_ = true;  // it may be better the next time, and is told at the end if it is not
+            fmt::print(stderr, "orrery-prof: while the command runs {} is not kept up to it: {}\n", file_,
+                       good.error().text);
+        } else if (good) {
+            saved_ = now;
+        }
+        const auto end = std::chrono::steady_clock::now();
+        due_ = std::max(due_, end + 9 * (end - begin));
+    }
+
+  private:
+    const std::string parts_, file_;
+    const std::chrono::milliseconds each_;
+    std::chrono::steady_clock::time_point due_;
+    SoFar saved_;
+    bool failed_ = false;
+};
 
 }  // namespace
 
@@ -225,16 +303,34 @@ Result<Recorded> record(const Recording& recording) {
     whole.recorder = fs::canonical(recording.recorder, error);
     if (error) return fail("{} cannot be found: {}", recording.recorder, error.message());
     const auto begun = std::chrono::steady_clock::now();
-    // Lines, as the program writes to the same terminal. One that has gone is no reason to lose the profile.
-    const child::Ticks ticks{recording.progress,
-                             [&] { (void)std::fputs(so_far((*parts)->path(), begun).c_str(), stderr); }};
+    const auto each = recording.save.count() != 0 ? recording.save
+                      : file.is_with_host()       ? kSaveWithHost
+                                                  : std::chrono::milliseconds{0};
+    const bool saves = each.count() != 0;
+    Saver saver((*parts)->path(), recording.file, each);
+    auto told = begun;
+    const auto tick = [&] {
+        if (saves) saver.tick();
+        const auto now = std::chrono::steady_clock::now();
+        if (recording.progress.count() == 0 || now < told + recording.progress) return;
+        told = now;
+        // Lines, as the program writes to the same terminal. One that has gone is no reason to lose the
+        // profile.
+        (void)std::fputs(told_so_far((*parts)->path(), begun).c_str(), stderr);
+    };
+    const child::Ticks ticks{!saves                            ? recording.progress
+                             : recording.progress.count() == 0 ? each
+                                                               : std::min(each, recording.progress),
+                             tick};
     const auto status = child::run(whole.command, [&] { set_variables(whole, (*parts)->path()); }, ticks);
     if (!status) return std::unexpected(status.error());
     Recorded recorded;
     recorded.whole_first = std::make_unique<EndsLater>();
     if (WIFSIGNALED(*status)) recorded.signal = WTERMSIG(*status);
     recorded.status = child::exit_status(*status);
-    if (auto good = put_together((*parts)->path(), file, recorded); !good) {
+    if (auto good = saves ? put_in_place((*parts)->path(), recording.file, recorded, true)
+                          : put_together((*parts)->path(), file, recorded, true);
+        !good) {
         (*parts)->keep();
         recorded.fault = fmt::format("{} is not whole: {}", recording.file, good.error().text);
         if (std::error_code ignored; fs::exists((*parts)->path(), ignored))

@@ -22,6 +22,9 @@ struct Recording {
     std::string trace;                               // as kTraceVariable has it; empty: none
     std::uint64_t pc_ns = 0;                         // period of samples of vector cores; 0: none
     std::chrono::milliseconds progress{0};           // from line to line while the command runs; 0: none
+    // While the command runs the file has what there is, from time to time; 0: only where it lies with the
+    // host of a VM, which may be lost before the command ends.
+    std::chrono::milliseconds save{0};
     std::vector<std::string> command;
 };
 

@@ -152,6 +152,33 @@ TEST_F(Record, OfOneThatIsKilledHasAllUntilThen) {
     EXPECT_EQ(calls(all.processes[0]), (Counts{{"orrGetErrorName", 1}, {"orrGetErrorString", 20'000}}));
 }
 
+// As when the VM is lost in which it runs. The command ends it when the file has what another program did.
+TEST_F(Record, ThatIsLostItselfLeavesWhatItHadSaved) {
+    parts_are_kept_ = true;
+    const std::string command = fmt::format(
+        "sh -c '{} range; n=0; until {} stat x >seen 2>&1; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] || "
+        "exit 3; done; kill -9 $PPID'",
+        PROGRAM, ORRERY_PROF);
+    EXPECT_EQ(run("record -o x --save 0.05 -- " + command), 128 + SIGKILL) << output_;
+    const Profile all = profile();
+    ASSERT_EQ(all.processes.size(), 1u);
+    EXPECT_EQ(calls(all.processes[0]), (Counts{{"orrGetErrorName", 1}}));
+    EXPECT_TRUE(all.processes[0].ended);
+}
+
+// What was saved on the way is not in the way of the whole.
+TEST_F(Record, ThatIsSavedOnTheWayIsWholeAtTheEnd) {
+    const std::string command = fmt::format(
+        "sh -c '{0} range; n=0; until {1} stat x >seen 2>&1; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] || "
+        "exit 3; done; {0} range'",
+        PROGRAM, ORRERY_PROF);
+    EXPECT_EQ(run("record -o x --save 0.05 -- " + command), 0) << output_;
+    EXPECT_EQ(profile().processes.size(), 2u);
+    EXPECT_FALSE(fs::exists(folder_ / "x.new"));
+    EXPECT_EQ(run("record --save 0 -- true"), 2) << output_;
+    EXPECT_THAT(output_, HasSubstr("--save 0: give 0.01 to 3600 seconds"));
+}
+
 TEST_F(Record, CountsWhatHasNoRoom) {
     ASSERT_EQ(record("many", "--limit 1"), 0);
     EXPECT_THAT(output_, HasSubstr("records were lost: give a larger --limit"));
