@@ -100,6 +100,30 @@ int wait_for_event() {
     return 0;
 }
 
+// Has a semaphore of its device, waits for it in a stream, and tells what came of that; then the same of
+// another stream, and memory of its own.
+int wait_for_semaphore() {
+    orrSemaphore_t semaphore = nullptr;
+    orrStream_t stream = nullptr, next = nullptr;
+    void* memory = nullptr;
+    int fd = -1;
+    TRY(orrSemaphoreCreate(&semaphore, orrSemaphoreInterprocess));
+    TRY(orrIpcExportSemaphore(&fd, semaphore, 0));
+    TRY(orrStreamCreate(&stream, 0));
+    TRY(orrStreamCreate(&next, 0));
+    TRY(orrMalloc(&memory, 4096));
+    say(kPeerSocket, 0, {fd});
+    (void)hear(kPeerSocket);
+    TRY(orrStreamWaitSemaphore(stream, semaphore, 1, nullptr));
+    say(kPeerSocket, orrStreamQuery(stream));
+    say(kPeerSocket, orrStreamSynchronize(stream));
+    (void)hear(kPeerSocket);
+    TRY(orrMemsetAsync(memory, 1, 4096, next));
+    say(kPeerSocket, orrStreamSynchronize(next));
+    (void)hear(kPeerSocket);
+    return 0;
+}
+
 // Has an event that is recorded behind what never comes.
 int record_event() {
     orrEvent_t event = nullptr;
@@ -165,6 +189,7 @@ int run_role(const std::string& role, int device) {
     if (role == "pending") return signal(false);
     if (role == "copy") return copy_and_signal(device);
     if (role == "event") return wait_for_event();
+    if (role == "wait") return wait_for_semaphore();
     if (role == "record") return record_event();
     if (role == "cycle") return be_in_cycle();
     if (role == "member") return be_member();

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include <orrery/graph.h>
 #include <orrery/group.h>
 #include <orrery/multicast.h>
 #include <orrery/task.h>
@@ -32,7 +33,8 @@ enum class Crosses {
     kStartedGang,  // of which nothing crosses any more
     kMulticast,
     kReduction,
-    kTasks
+    kTasks,
+    kGraph  // captured copies
 };
 enum class When { kBefore, kDuring, kAfter };
 using Cell = std::tuple<Crosses, When>;
@@ -40,11 +42,12 @@ using Cell = std::tuple<Crosses, When>;
 constexpr std::size_t kBytes = 16 << 20;
 constexpr int kManyCopies = 900;  // many seconds of them, which are lost and cost nothing
 constexpr int kManyTasks = 2000;
+constexpr int kGraphCopies = 8, kManyLaunches = 60;
 
 std::string name(Crosses what) {
-    static constexpr const char* kNames[] = {"Write",       "Read",      "Load",      "Store",
-                                             "Atomic",      "Signal",    "Barrier",   "Gang",
-                                             "StartedGang", "Multicast", "Reduction", "Tasks"};
+    static constexpr const char* kNames[] = {"Write",     "Read",    "Load", "Store",       "Atomic",
+                                             "Signal",    "Barrier", "Gang", "StartedGang", "Multicast",
+                                             "Reduction", "Tasks",   "Graph"};
     return kNames[static_cast<std::size_t>(what)];
 }
 std::string name(When when) {
@@ -78,6 +81,7 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         for (const orrGroup_t group : groups_)
             EXPECT_OK(orrGroupDestroy(group));
         drop_multicast();
+        drop_graph();
         for (void* member : members_)
             EXPECT_OK(orrFree(member));
         EXPECT_OK(orrSemaphoreDestroy(arrived_));
@@ -183,11 +187,32 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
                 ASSERT_NO_FATAL_FAILURE(begin_tasks(6));
                 ASSERT_OK(end_tasks());
                 break;
+            case Crosses::kGraph:
+                if (graph_ == nullptr) ASSERT_NO_FATAL_FAILURE(capture());
+                ASSERT_OK(orrGraphLaunch(graph_, here_->stream));
+                break;
             default:
                 begin_kernel();
                 store(0, 1);
         }
         ASSERT_OK(orrStreamSynchronize(here_->stream));
+    }
+    // Copies in both directions.
+    void capture() {
+        orrGraph_t graph = nullptr;
+        ASSERT_OK(orrStreamBeginCapture(here_->stream, 0));
+        for (int copy = 0; copy < kGraphCopies; ++copy) {
+            const bool back = copy % 4 == 3;
+            ASSERT_OK(orrMemcpyAsync(back ? local_ : remote_, back ? remote_ : local_, kBytes,
+                                     orrMemcpyDefault, here_->stream));
+        }
+        ASSERT_OK(orrStreamEndCapture(&graph, here_->stream));
+        ASSERT_OK(orrGraphInstantiate(&graph_, graph, 0));
+        ASSERT_OK(orrGraphDestroy(graph));
+    }
+    void drop_graph() {
+        if (graph_ != nullptr) EXPECT_OK(orrGraphExecDestroy(graph_));
+        graph_ = nullptr;
     }
     // Two parts that go on until they are told to end.
     void begin_gang(bool waits = false) {
@@ -351,6 +376,16 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
             case Crosses::kTasks:
                 begin_tasks(kManyTasks);
                 break;
+            case Crosses::kGraph:
+                ASSERT_NO_FATAL_FAILURE(capture());
+                ASSERT_OK(orrEventCreate(&begun, 0));
+                for (int launch = 0; launch < kManyLaunches; ++launch) {
+                    ASSERT_OK(orrGraphLaunch(graph_, here_->stream));
+                    if (launch == 0) ASSERT_OK(orrEventRecord(begun, here_->stream));
+                }
+                ASSERT_OK(orrEventSynchronize(begun));
+                ASSERT_OK(orrEventDestroy(begun));
+                break;
             default:
                 begin_kernel();
         }
@@ -376,6 +411,7 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
     std::vector<orrGroup_t> groups_;
     std::vector<void*> members_;
     void* multicast_ = nullptr;
+    orrGraphExec_t graph_ = nullptr;
     orrTaskGraph_t tasks_ = nullptr;
     orrTaskData_t datum_ = nullptr;
     std::uint64_t task_count_ = 0;
@@ -448,6 +484,7 @@ TEST_P(LinkDown, TheRightOneIsTold) {
         groups_.clear();
     }
     drop_multicast();
+    drop_graph();                    // of which a node has failed
     if (what() == Crosses::kGang) {  // the other part finds that out when it comes to its turn
         ASSERT_OK(orrSemaphoreSignal(arrived_, 1));
         EXPECT_EQ(orrStreamSynchronize(there_->stream), told) << orrGetLastErrorText();
@@ -466,7 +503,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Crosses::kWrite, Crosses::kRead, Crosses::kLoad, Crosses::kStore,
                                          Crosses::kAtomic, Crosses::kSignal, Crosses::kBarrier,
                                          Crosses::kGang, Crosses::kStartedGang, Crosses::kMulticast,
-                                         Crosses::kReduction, Crosses::kTasks),
+                                         Crosses::kReduction, Crosses::kTasks, Crosses::kGraph),
                        ::testing::Values(When::kBefore, When::kDuring, When::kAfter)),
     [](const auto& cell) { return name(std::get<0>(cell.param)) + name(std::get<1>(cell.param)); });
 
