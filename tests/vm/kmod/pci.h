@@ -17,8 +17,8 @@ int node_of(const std::string& address);
 bool bind_driver(const std::string& address);
 bool unbind_driver(const std::string& address);
 
-// How a card reaches another, as its driver's file routes says: "PORT LINKS GENERATION STATE"; empty: there is
-// no such line.
+// How a card reaches another, as its driver's file routes says: "PORT LINKS GENERATION STATE"; empty: there
+// is no such line.
 std::string route_of(const std::string& from, const std::string& to);
 
 // Requests with a wrong key that ports of cards with a driver have refused: in a test without a card that

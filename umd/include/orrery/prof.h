@@ -92,8 +92,8 @@ typedef enum orrProfFrom {
 /**
  * What the hardware counted of a kernel, a copy or a fill, or of a part of one that was preempted, and of
  * nothing else that ran beside it. docs/counters.md has what each means, under vector_... or copy_...; of
- * copies and fills all that is not said to be theirs is 0. `size` ends in front of the first that the card, or
- * its driver, does not count.
+ * copies and fills all that is not said to be theirs is 0. `size` ends in front of the first that the card,
+ * or its driver, does not count.
  */
 typedef struct orrProfWorkCounters {
     size_t size;        /**< see ORR_INIT */
