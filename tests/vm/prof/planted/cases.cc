@@ -8,8 +8,10 @@
 namespace planted {
 namespace {
 
-std::array<const std::vector<Case>*, 4> all() {
-    return {&one_card_cases(), &several_cards_cases(), &fresh_one_card_cases(), &fresh_several_cards_cases()};
+std::array<const std::vector<Case>*, 6> all() {
+    return {&one_card_cases(),       &several_cards_cases(),
+            &fresh_one_card_cases(), &fresh_several_cards_cases(),
+            &blind_one_card_cases(), &blind_several_cards_cases()};
 }
 
 }  // namespace
@@ -24,8 +26,14 @@ const Case* find(std::string_view name) {
 
 void list(bool in_step, bool fresh) {
     const auto every = all();
-    for (std::size_t i = 0; i < (fresh ? every.size() : 2); ++i)
+    for (std::size_t i = 0; i < (fresh ? 4u : 2u); ++i)
         for (const Case& one : *every[i])
+            if (one.in_step == in_step) fmt::print("{}\n", one.name);
+}
+
+void list_blind(bool in_step) {
+    for (const auto* cases : {&blind_one_card_cases(), &blind_several_cards_cases()})
+        for (const Case& one : *cases)
             if (one.in_step == in_step) fmt::print("{}\n", one.name);
 }
 

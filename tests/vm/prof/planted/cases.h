@@ -42,10 +42,15 @@ const std::vector<Case>& one_card_cases();
 const std::vector<Case>& several_cards_cases();
 const std::vector<Case>& fresh_one_card_cases();
 const std::vector<Case>& fresh_several_cards_cases();
+// Run when asked for only.
+const std::vector<Case>& blind_one_card_cases();
+const std::vector<Case>& blind_several_cards_cases();
 
 const Case* find(std::string_view name);
 // The names of all whose cards keep step, or need not.
 void list(bool in_step, bool fresh);
+// The same of the blind ones.
+void list_blind(bool in_step);
 
 // What is wrong in what `orrery-prof explain --json` says of it; empty: nothing.
 std::string wrong_in(const Case& one, std::istream& explained);

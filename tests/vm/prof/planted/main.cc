@@ -1,7 +1,7 @@
 // planted CASE: runs one; planted --judge CASE: reads what explain says of it, and says what is to be
 // complained of, and with --strict instead of --judge what is wrong, known or not; planted --list: all names
 // whose cards may be free, --list-first: without the fresh ones, --list-in-step: of the others, without the
-// fresh ones.
+// fresh ones; --list-blind, --list-blind-in-step: the blind ones.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -14,6 +14,10 @@ int main(int argc, char** argv) {
     const std::string_view word = argc > 1 ? argv[1] : "";
     if (argc == 2 && (word == "--list" || word == "--list-first" || word == "--list-in-step")) {
         planted::list(word == "--list-in-step", word == "--list");
+        return 0;
+    }
+    if (argc == 2 && (word == "--list-blind" || word == "--list-blind-in-step")) {
+        planted::list_blind(word == "--list-blind-in-step");
         return 0;
     }
     const bool strict = word == "--strict", judges = argc == 3 && (strict || word == "--judge");
