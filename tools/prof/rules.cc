@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "tools/prof/explain.h"
 #include "tools/prof/show.h"
 #include "tools/text/units.h"
 
@@ -111,6 +112,17 @@ std::optional<Said> compute(const Facts& facts) {
     return said;
 }
 
+// Kernels wait for host memory longer than for VRAM, by what each gives at most.
+bool host_holds_up(const Facts& facts) {
+    const auto& bounds = facts.device.device->bounds;
+    const auto needs = [](std::uint64_t bytes, const std::optional<double>& gb_per_s) {
+        return static_cast<double>(bytes) / gb_per_s.value_or(1);
+    };
+    const bool rates = bounds.host_gb_per_s && bounds.vram_gb_per_s;
+    return needs(facts.counters.host_bytes, rates ? bounds.host_gb_per_s : std::nullopt) >
+           needs(facts.counters.vram_bytes, rates ? bounds.vram_gb_per_s : std::nullopt);
+}
+
 std::optional<Said> vram(const Facts& facts) {
     const Copies inside = copies_of(facts.device, {Direction::kInside});
     const bool kernels = facts.shares.bandwidth >= facts.shares.inner_copies;
@@ -118,13 +130,18 @@ std::optional<Said> vram(const Facts& facts) {
     const auto& bound = facts.device.device->bounds.vram_gb_per_s;
     if (kernels) {
         const Roofline& roof = facts.device.roofline;
-        if (facts.counters.host_bytes > facts.counters.vram_bytes) {
+        if (host_holds_up(facts)) {
             said.title = "host memory that kernels use";
             said.evidence =
                 fmt::format("kernels moved {} over PCIe and {} of VRAM; waits for bandwidth: {}",
                             bytes_text(facts.counters.host_bytes), bytes_text(facts.counters.vram_bytes),
                             stalls(facts, &CounterSums::bandwidth_ps));
-            said.bound = known(facts.device.device->bounds.host_gb_per_s, "GB/s of PCIe, one direction");
+            const auto& pcie = facts.device.device->bounds.host_gb_per_s;
+            said.bound = known(pcie, "GB/s of PCIe, one direction");
+            if (pcie && roof.ps != 0)
+                said.gap = fmt::format(
+                    "{:.4g} GB/s there and back while kernels ran",
+                    1e3 * static_cast<double>(facts.counters.host_bytes) / static_cast<double>(roof.ps));
             said.advice = "copy what is read often to the card first, and what is written back once";
             return said;
         }
@@ -208,51 +225,76 @@ std::optional<Said> host(const Facts& facts) {
     return said;
 }
 
+constexpr std::initializer_list<Direction> kHostDirections{Direction::kFromHost, Direction::kToHost,
+                                                           Direction::kUnknown};
+constexpr std::initializer_list<Direction> kPeerDirections{Direction::kFromPeer, Direction::kToPeer,
+                                                           Direction::kOther};
+
 // What would be saved if copies each way and kernels ran side by side: what takes longest of these is left.
-double side_by_side(const DeviceSums& device) {
+double side_by_side(const DeviceSums& device, bool hosts, bool peers) {
     Intervals all = device.vector;
     std::uint64_t longest = device.vector_ps();
-    for (const Direction direction : {Direction::kFromHost, Direction::kToHost, Direction::kUnknown}) {
-        const auto found = device.copy_by.find(direction);
-        if (found == device.copy_by.end()) continue;
-        longest = std::max(longest, length_of(found->second));
-        all.insert(all.end(), found->second.begin(), found->second.end());
-    }
+    const auto add = [&](std::initializer_list<Direction> directions) {
+        for (const Direction direction : directions) {
+            const auto found = device.copy_by.find(direction);
+            if (found == device.copy_by.end()) continue;
+            longest = std::max(longest, length_of(found->second));
+            all.insert(all.end(), found->second.begin(), found->second.end());
+        }
+    };
+    if (hosts) add(kHostDirections);
+    if (peers) add(kPeerDirections);
     return device.share(length_of(union_of(std::move(all))) - longest);
 }
 
+// Copies from or to other cards take turns with kernels, and links have room for both at a time.
+bool peers_take_turns(const Facts& facts) {
+    return !facts.shares.links_are_full && !facts.shares.pcie_is_full &&
+           facts.shares.peer_copies >= kLeastShare && side_by_side(facts.device, false, true) >= kLeastShare;
+}
+
 std::optional<Said> copies(const Facts& facts) {
-    Said said{.share = facts.shares.host_copies};
-    const Copies host =
-        copies_of(facts.device, {Direction::kFromHost, Direction::kToHost, Direction::kUnknown});
-    if (host.count == 0) return {};
+    const bool with_peers = peers_take_turns(facts);
+    Said said{.share = facts.shares.host_copies + (with_peers ? facts.shares.peer_copies : 0)};
+    const Copies host = copies_of(facts.device, kHostDirections),
+                 peers = copies_of(facts.device, kPeerDirections);
+    if (host.count == 0 && !with_peers) return {};
     const double beside = 1 - said.share * static_cast<double>(facts.device.span_ps) /
                                   static_cast<double>(std::max<std::uint64_t>(facts.device.copy_ps(), 1));
-    said.bound = known(host.bound, "GB/s of PCIe, one direction");
-    said.gap = of_rate(host);
-    if (facts.shares.pcie_is_full || facts.device.share(facts.device.vector_ps()) < 0.05) {
+    const bool mostly_peers = with_peers && facts.shares.peer_copies > facts.shares.host_copies;
+    said.bound = mostly_peers ? known(peers.bound, "GB/s of a link, one direction")
+                              : known(host.bound, "GB/s of PCIe, one direction");
+    said.gap = of_rate(mostly_peers ? peers : host);
+    if (!with_peers && (facts.shares.pcie_is_full || facts.device.share(facts.device.vector_ps()) < 0.05)) {
         said.evidence = say(host) + fmt::format("; they ran for {} of the time", percent(said.share));
         said.title = "PCIe bandwidth";
         said.at_bound = host.of_bound() >= kNearBound;
         said.advice =
             "it does little but copy: keep data on the card, move less of it, and use both directions at "
             "once (two streams)";
-    } else {
-        said.evidence =
-            say(host) + fmt::format("; in {} of the time they ran and no kernel did", percent(said.share));
-        said.gap += fmt::format(
-            "; {} less if copies each way and kernels ran side by side; now {} of what copies take is beside "
-            "kernels",
-            time_of(facts, std::min(said.share, side_by_side(facts.device))), percent(std::max(0.0, beside)));
+        return said;
     }
+    if (host.count != 0) said.evidence = say(host);
+    if (with_peers)
+        said.evidence += (host.count != 0 ? " and " : "") + say(peers) + " from or to other cards";
+    said.evidence += fmt::format("; in {} of the time they ran and no kernel did", percent(said.share));
+    said.gap += fmt::format(
+        "; {} less if copies each way and kernels ran side by side; now {} of what copies take is beside "
+        "kernels",
+        time_of(facts, std::min(said.share, side_by_side(facts.device, true, with_peers))),
+        percent(std::max(0.0, beside)));
+    if (mostly_peers)
+        said.advice =
+            "split the work: send a piece in a second stream as soon as it is made, while the next one's "
+            "kernel runs";
     return said;
 }
 
 std::optional<Said> link(const Facts& facts) {
-    Said said{.share = facts.shares.link + facts.shares.peer_copies};
-    const Copies peers =
-        copies_of(facts.device, {Direction::kFromPeer, Direction::kToPeer, Direction::kOther});
-    if (peers.count > 0) {
+    const bool turns = peers_take_turns(facts);  // that is copies' matter
+    Said said{.share = facts.shares.link + (turns ? 0 : facts.shares.peer_copies)};
+    const Copies peers = copies_of(facts.device, kPeerDirections);
+    if (peers.count > 0 && !turns) {
         said.evidence = say(peers) + " from or to other cards";
         if (facts.shares.links_are_full)
             said.evidence += fmt::format(", for {} of the time: kernels beside them take less",

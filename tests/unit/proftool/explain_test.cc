@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -209,6 +210,17 @@ TEST_F(Explain, FindsHostMemoryThatKernelsUse) {
     EXPECT_THAT(first().bound, HasSubstr("32 GB/s of PCIe"));
 }
 
+// As many bytes of each: VRAM has them in a 25th of the time.
+TEST_F(Explain, HostMemoryHoldsKernelsUpLongerThanVram) {
+    counted(0, 100, [](WorkCountersRecord& counters) {
+        counters.bandwidth_ps = counters.busy_ps * 9 / 10;
+        counters.host_read = 3'000'000;
+        counters.vram_read = 3'100'000;
+    });
+    EXPECT_EQ(first().title, "host memory that kernels use");
+    EXPECT_EQ(first().gap, "30 GB/s there and back while kernels ran");
+}
+
 TEST_F(Explain, FindsCopiesInsideOfVram) {
     part_.copy(copy_, stream_, 0, 100 * kUs, 38'000'000, 0, 0);
     EXPECT_EQ(first().rule, "vram_bandwidth");
@@ -254,6 +266,23 @@ TEST_F(Explain, KernelsBesideALinkThatIsFullDoNotHideIt) {
     EXPECT_TRUE(found.at_bound);
     EXPECT_THAT(found.evidence, HasSubstr("kernels beside them take less"));
     EXPECT_THAT(explain_text(*model_), HasSubstr("nothing limits it beyond links"));
+}
+
+// The link is at its rate while it sends, and half of the time it does not.
+TEST_F(Explain, FindsCopiesToOtherCardsThatTakeTurnsWithKernels) {
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        part_.copy(copy_, stream_, i * 20 * kUs, (i * 20 + 8) * kUs, 400'000, 0, 1);
+        part_.add(kernel(i * 20 + 8, i * 20 + 20, i));
+    }
+    EXPECT_FALSE(explained().findings.empty());
+    EXPECT_FALSE(names().contains("link"));
+    const auto found = std::ranges::find(all_.findings, "copy_not_overlapped", &Finding::rule);
+    ASSERT_NE(found, all_.findings.end());
+    EXPECT_NEAR(found->share, 0.4, 0.001);
+    EXPECT_FALSE(found->at_bound);
+    EXPECT_THAT(found->evidence, HasSubstr("from or to other cards"));
+    EXPECT_THAT(found->bound, HasSubstr("50 GB/s of a link"));
+    EXPECT_THAT(found->gap, HasSubstr("40.000 us less if copies each way and kernels ran side by side"));
 }
 
 TEST_F(Explain, KernelsThatTakeLongerHideALink) {
