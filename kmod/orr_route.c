@@ -132,8 +132,6 @@ static void orr_routes_clear(u32 node)
 		if (orr_enter(odev, &idx))
 			continue;
 		orr_write32(odev, ORR_R_ROUTE(node), 0);
-		/* What that node had sent is over then. One that stands does so before it goes on. */
-		orr_await(odev, ORR_R_ROUTE(node), 0, ORR_ROUTE_TIMEOUT_US, 0);
 		if (odev->owed_route.node == node)
 			odev->owed_route.route = 0;
 		orr_exit(odev, idx);
@@ -382,16 +380,16 @@ static void orr_pair_settle(struct orr_pair *pair)
 static void orr_pair_cut(struct orr_pair *pair)
 {
 	struct orr_way way = { .up = false };
-	bool settled = false;
+	bool settled = false, epochs = pair->epoch;
 
 	if (!pair->way.up && !pair->harmed && !pair->stuck)
 		return;
 	pair->stuck = false;
 	/* Who has no epochs has no barriers either. */
-	if (pair->epoch || orr_way_is_far(&pair->way)) {
+	if (pair->way.links && (pair->epoch || orr_way_is_far(&pair->way))) {
 		pair->epoch = orr_epoch_after(pair->epoch);
 		pair->stuck = orr_pair_write(pair, ORR_ROUTE_HOLD, NULL) == -EBUSY;
-		settled = !pair->stuck;
+		settled = epochs && !pair->stuck;
 	}
 	if (pair->stuck) {
 		way = pair->way;
@@ -431,7 +429,7 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 		list_add_tail(&pair->changed, changed);
 	}
 	orr_pair_set(pair, &way);
-	if (way.up)
+	if (way.up && pair->epoch)
 		orr_pair_settle(pair);
 	return before;
 }

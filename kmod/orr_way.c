@@ -345,7 +345,7 @@ void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain)
 	bool drained = true, harmed = false;
 	struct orr_pair *pair;
 	struct orr_way way;
-	u32 i;
+	u32 version, i;
 
 	scoped_guard(spinlock, &orr_pairs_lock) {
 		pair = orr_pair_find(owner->node, node);
@@ -354,6 +354,7 @@ void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain)
 	}
 	if (harmed || !orr_way_get(owner->node, node, &way))
 		return;
+	version = way.version;
 	if (way.fabric && way.up)
 		drained = orr_fabric_drain(&way, owner, node, drain ?: &patient);
 	for (i = 1; i < way.links && way.up && drained; i++) {
@@ -368,7 +369,8 @@ void orr_way_drain(struct orr_device *owner, u32 node, enum orr_drain *drain)
 		return;
 	scoped_guard(spinlock, &orr_pairs_lock) {
 		pair = orr_pair_find(owner->node, node);
-		if (pair)
+		/* It may have another by now, or none. */
+		if (pair && pair->way.up && pair->way.version == version)
 			pair->harmed = true;
 	}
 	orr_routes_want();

@@ -118,9 +118,8 @@ WayNow Context::way_now(const Context& peer) const {
     now.number = {};
     now.version = way->version;
     now.settled = way->settled;
-    // Of cards before 2.2 no driver knows.
-    now.tells =
-        winsys_.info().driver_version >= ORR_MAKE_VERSION(1, 17, 0) && (now.version == 0 || now.settled != 0);
+    // Of pairs without epochs no driver knows, nor of what came before both cards were there.
+    now.tells = winsys_.info().driver_version >= ORR_MAKE_VERSION(1, 17, 0) && now.settled != 0;
     if (way->links != 0) now.number = way_number(*way);
     return now;
 }

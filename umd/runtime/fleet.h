@@ -77,6 +77,9 @@ class Fleet {
     bool fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, const std::string& who,
                         const Error& error);
 
+    // Something will be sent from a card to another: WayWatch::prepare().
+    void prepare_probes(Context& from, Context& to) { ways_.prepare(from, to); }
+
     // Its memory will be another's.
     void forget_semaphore(std::uint64_t va);
 

@@ -136,12 +136,6 @@ std::vector<FlightSignal> Flight::lose(const Context& there, std::uint64_t execu
     return gone;
 }
 
-void Flight::lose_all() {
-    const std::lock_guard lock(mutex_);
-    for (FlightSignal& signal : signals_)
-        signal.lost |= !signal.slot->reached(signal.value);
-}
-
 std::vector<FlightSignal> Flight::take() {
     std::vector<FlightSignal> taken;
     {

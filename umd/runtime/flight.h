@@ -72,8 +72,6 @@ class Flight {
                                     WayLook& look);
     // The same for a card that is lost.
     std::vector<FlightSignal> lose(const Context& there, std::uint64_t executed);
-    // Nothing of what is under way will arrive.
-    void lose_all();
     // Gives up all; what is not there yet.
     std::vector<FlightSignal> take();
 

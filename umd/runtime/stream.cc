@@ -269,6 +269,7 @@ void Stream::add_flight_locked(std::span<const FlightSignal> flight) {
         // It asks the driver: not for each signal.
         const std::int64_t now = now_ns();
         if (!flight_.knows_way(there, now - kWayNs)) {
+            context_.fleet().prepare_probes(context_, there);
             const std::uint64_t way = context_.way_to(there).value_or(kNoWay);
             flight_.set_way(there, way, sent(), now);
         }
@@ -282,7 +283,7 @@ Status Stream::wait_for_landing(std::uint64_t index) {
     while (!done(index)) {
         if (auto stopped = failed(index)) return std::unexpected(*stopped);
         if (now_ns() >= limit) {
-            flight_.lose_all();
+            // It may still come: nothing is lost, and nobody gets its memory.
             return std::unexpected(stop(Error{
                 orrErrorPeerAccess,
                 fmt::format(

@@ -1,12 +1,16 @@
 #include "umd/runtime/way_watch.h"
 
+#include <fmt/format.h>
 #include <orrery/fw/packet.h>
+
+#include <iterator>
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/flight.h"
 #include "umd/runtime/memory.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/semaphore.h"
+#include "umd/runtime/stream.h"
 
 namespace orrery::umd {
 namespace {
@@ -24,12 +28,11 @@ bool WayLook::never_comes(FlightSignal& signal, std::int64_t now_ns) {
     if (way.tells && !signal.latest) signal.latest = way.version;
     if (signal.comes_by(way.number)) return false;
     if (!way.tells) return signal.given_up(now_ns, kPatienceNs);
-    if (way.version == 0) return true;
     if (is_before(*signal.latest, way.settled)) return true;
     if (!way.number) return way.settled == way.version;
     if (signal.probe == 0) signal.probe = next;
     wanted |= signal.probe >= next;
-    return passed >= signal.probe;
+    return passed >= signal.probe || (cannot && signal.given_up(now_ns, kPatienceNs));
 }
 
 WayLook WayWatch::look(const Context& from, const Context& to) {
@@ -38,39 +41,83 @@ WayLook WayWatch::look(const Context& from, const Context& to) {
     // In this order: it came by the way that was there before it was sent, and still is.
     const bool came = known != probes_.end() && known->second.sent > known->second.passed &&
                       known->second.slot->reached(known->second.sent);
+    const bool lost = from.lost();
     WayLook look;
-    look.way = from.lost() ? to.way_now(from) : from.way_now(to);
-    if (from.lost()) look.way.number = {};
+    look.way = lost ? to.way_now(from) : from.way_now(to);
+    if (lost) look.way.number = {};
     if (known == probes_.end()) return look;
     Probe& probe = known->second;
     if (came && look.way.number == probe.way) probe.passed = probe.sent;
     look.next = probe.sent + 1;
     look.passed = probe.passed;
+    look.cannot = probe.cannot;
     return look;
+}
+
+void WayWatch::prepare(Context& from, Context& to) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = probes_.find({&from, &to});
+        if (known != probes_.end() && known->second.slot != nullptr && !known->second.slot->failed()) return;
+    }
+    // Not under the lock: it may wait for cards.
+    auto slot = to.semaphores().take(true);
+    const bool shared = slot && to.memory().share_block(*(*slot)->block, from.device());
+    const std::lock_guard lock(mutex_);
+    Probe& probe = probes_[{&from, &to}];
+    probe.cannot = !shared;
+    if (shared) probe.slot.swap(*slot);  // the other one goes behind the lock
 }
 
 void WayWatch::send_probe(Context& from, Context& to, const WayLook& look) {
     if (!look.way.number) return;
+    bool broken = true;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = probes_.find({&from, &to});
+        const bool any = known != probes_.end();
+        broken = !any || known->second.slot == nullptr || known->second.slot->failed();
+        const bool under_way = any && known->second.sent > known->second.passed;
+        if (under_way && !broken ? known->second.way == *look.way.number : !look.wanted && !under_way) return;
+    }
+    if (broken) prepare(from, to);
+    send(from, to, *look.way.number);
+}
+
+void WayWatch::send(Context& from, Context& to, std::uint64_t way) {
+    std::shared_ptr<Stream> stream;
+    {
+        const std::lock_guard lock(mutex_);
+        stream = probes_[{&from, &to}].stream;
+    }
+    if (stream == nullptr || stream->error()) {
+        QueueOptions options;
+        options.name = fmt::format("probes to device {}", to.device());
+        auto made = Stream::create(from, 64, 0, std::move(options), Stream::Use::kRelay);
+        if (made) stream = *std::move(made);
+    }
     const std::lock_guard lock(mutex_);
     Probe& probe = probes_[{&from, &to}];
-    const bool broken = probe.slot != nullptr && probe.slot->failed();
-    const bool under_way = probe.sent > probe.passed;
-    if (under_way ? probe.way == *look.way.number && !broken : !look.wanted) return;
-    if (probe.slot == nullptr || broken) {
-        auto slot = to.semaphores().take(true);
-        if (!slot || !to.memory().share_block(*(*slot)->block, from.device())) return;
-        probe.slot = *std::move(slot);
-    }
-    probe.way = *look.way.number;
-    if (!from.signal(make_semaphore(ORR_PKT_SIGNAL, probe.slot->va, probe.sent + 1))) return;
+    probe.cannot = stream == nullptr || stream->error() || probe.slot == nullptr;
+    if (probe.cannot) return;
+    probe.stream.swap(stream);
+    // Nobody waits for room, which there is unless the last ones stand.
+    if (probe.stream->executed() == probe.stream->submitted()) (void)probe.stream->make_room(1);
+    const orr_packet packet = make_semaphore(ORR_PKT_SIGNAL, probe.slot->va, probe.sent + 1);
+    probe.way = way;
+    const auto sent = probe.stream->submit_now({&packet, 1});
+    if (!sent || *sent == 0) return;
     probe.slot->last = ++probe.sent;
 }
 
 void WayWatch::forget(const Context& card) {
+    std::map<Pair, Probe> gone;  // after the lock
     const std::lock_guard lock(mutex_);
-    std::erase_if(probes_, [&](const auto& entry) {
-        return entry.first.first == &card || entry.first.second == &card;
-    });
+    for (auto probe = probes_.begin(); probe != probes_.end();) {
+        const auto next = std::next(probe);
+        if (probe->first.first == &card || probe->first.second == &card) gone.insert(probes_.extract(probe));
+        probe = next;
+    }
 }
 
 }  // namespace orrery::umd

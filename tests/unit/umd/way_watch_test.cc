@@ -116,5 +116,42 @@ TEST_F(WayWatch, AProbeThatIsLostIsSentAgain) {
     EXPECT_EQ(ask(), orrErrorPeerAccess);
 }
 
+// A probe that stops takes nothing along of what the host signals on its own card.
+TEST_F(WayWatch, AProbeThatFailsTakesNobodyAlong) {
+    orrSemaphore_t own = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&own, 0));
+    send();
+    owner().cut_link();
+    owner().mend_link();
+    system_.card(0).pause(true);
+    for (int looks = 0; looks < 200; ++looks) {
+        EXPECT_EQ(orrStreamQuery(stream_), orrErrorNotReady);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::thread signals([&] { EXPECT_OK(orrSemaphoreSignal(own, 1)); });
+    owner().cut_link();
+    system_.card(0).pause(false);
+    signals.join();
+    std::uint64_t value = 0;
+    EXPECT_OK(orrSemaphoreGetValue(&value, own));
+    EXPECT_EQ(value, 1u);
+    owner().hold_arrivals(false);
+    EXPECT_EQ(ask(), orrErrorPeerAccess);
+    EXPECT_OK(orrSemaphoreDestroy(own));
+}
+
+// Who has gone takes nobody's answer along: what is settled is asked of the one that is there.
+TEST_F(WayWatch, WhatADestroyedStreamHadSentIsSettledToo) {
+    send();
+    for (std::size_t card = 0; card < 2; ++card)
+        system_.card(card).settled_losses = 0;
+    owner().cut_link();
+    std::thread frees([&] { EXPECT_OK(orrStreamDestroy(stream_)); });
+    for (std::size_t card = 0; card < 2; ++card)
+        system_.card(card).settled_losses = 1;
+    frees.join();
+    EXPECT_OK(orrFree(there_));
+}
+
 }  // namespace
 }  // namespace orrery::umd::test

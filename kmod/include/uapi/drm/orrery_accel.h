@@ -358,9 +358,8 @@ struct drm_orr_query_link {
  * something else: what goes over other links now, or a switch beyond the cards' own links.
  *
  * What was sent by a version before settled (1.17; as the difference, signed, says) has arrived by the time of
- * the call or never will: the cards at both ends deny it. It is version as soon as both have been told, which
- * waits for those that a debugger holds. With version 0 nothing of what an earlier life of the pair had sent
- * is on its way.
+ * the call or never will: the cards at both ends deny it, or the link between them that was up again has
+ * dropped it. It is version as soon as both have been told, which waits for those that a debugger holds.
  */
 struct drm_orr_query_way {
 	__u64 peer_uid; /* in: the other card; 0 with node */
