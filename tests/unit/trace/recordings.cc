@@ -29,8 +29,8 @@ LiveEnd live_end(Card& card) {
     const auto sram = card.core().sram();
     LiveEnd end{
         card.events().now(), {sram.begin(), sram.end()}, card.counters().get(ORR_CTR_CORE_INSTRUCTIONS), {}};
-    for (unsigned n = 0; n < end.by_class.size(); ++n)
-        end.by_class.at(n) = card.counters().get(static_cast<orr_counter>(ORR_CTR_CORE_INT + n));
+    for (unsigned n = 0; n < end.counters.size(); ++n)
+        end.counters.at(n) = card.counters().get(static_cast<orr_counter>(n));
     return end;
 }
 

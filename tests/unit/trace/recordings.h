@@ -31,7 +31,7 @@ struct LiveEnd {
     ModelTime time = 0;
     std::vector<std::uint8_t> sram;
     std::uint64_t instructions = 0;
-    std::array<std::uint64_t, ORR_CTR_CORE_SYSTEM - ORR_CTR_CORE_INT + 1> by_class{};  // from CORE_INT on
+    std::array<std::uint64_t, ORR_COUNTER_COUNT> counters{};
 };
 LiveEnd live_end(Card& card);
 

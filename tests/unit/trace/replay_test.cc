@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
+#include <numeric>
 
 #include "tests/unit/core/instruction_class.h"
 #include "tests/unit/trace/recordings.h"
@@ -73,11 +75,67 @@ TEST(Replay, CountersKnowEachInstructionsClass) {
     using enum ScalarClass;
     std::size_t n = 0;
     for (const ScalarClass kind : {kInt, kMulDiv, kLoads, kStores, kJumps, kAtomics, kSystem}) {
-        EXPECT_EQ(live.by_class.at(n), executed.of(kind)) << n;
+        EXPECT_EQ(live.counters.at(ORR_CTR_CORE_INT + n), executed.of(kind)) << n;
         EXPECT_GT(executed.of(kind), 0u) << n;
         ++n;
     }
     EXPECT_EQ(executed.of(kFp) + executed.vector, 0u);
+}
+
+// Where a store of eight bytes goes; 0: it is none.
+std::uint64_t stored_to(std::uint32_t bits, const HartState& state) {
+    const auto field = [&](unsigned from, unsigned count, unsigned to) {
+        return std::uint64_t{bits >> from & ((1u << count) - 1)} << to;
+    };
+    if ((bits & 0x707f) == 0x3023) {
+        const auto offset = static_cast<std::int64_t>(field(7, 5, 0) | field(25, 7, 5)) << 52 >> 52;
+        return state.x[bits >> 15 & 31] + static_cast<std::uint64_t>(offset);
+    }
+    if ((bits & 0xe003) == 0xe000) return state.x[8 + (bits >> 7 & 7)] + (field(10, 3, 3) | field(5, 2, 6));
+    if ((bits & 0xe003) == 0xe002) return state.x[2] + (field(10, 3, 3) | field(7, 3, 6));
+    return 0;
+}
+
+// And its counters of instructions and of time by what it did: a cycle for each instruction, what accesses
+// took on top of that, and the stores by which the firmware says what it does from then on.
+TEST(Replay, CountersKnowWhatTheCoreDidWithItsTime) {
+    TemporaryFile file;
+    const LiveEnd live = record_firmware(file.path(), 2);
+    std::map<std::uint64_t, std::uint64_t> stalls;  // by step
+    auto reader = TraceReader::open(file.path());
+    ASSERT_TRUE(reader) << reader.error();
+    const auto opened =
+        Replayer::open(*std::move(reader), {}, Opening::kWhole,
+                       [&](const PortAccess& access) { stalls[access.step] += access.stall_ps; });
+    ASSERT_TRUE(opened) << opened.error();
+    Replayer& replay = **opened;
+    std::array<std::uint64_t, ORR_ACTIVITIES> spent{};
+    std::size_t activity = ORR_ACTIVITY_OTHER;
+    std::uint64_t instructions = 0;
+    replay.seek(0);
+    while (replay.step() < replay.end()) {
+        if (replay.running()) {
+            std::array<std::uint8_t, 4> code{};
+            ASSERT_TRUE(replay.read(replay.state().pc, std::span(code).first(2)));
+            if ((code[0] & 3) == 3) ASSERT_TRUE(replay.read(replay.state().pc, code));
+            const std::uint64_t port =
+                stored_to(std::bit_cast<std::uint32_t>(code), replay.state()) - ORR_SOC_BASE;
+            for (std::size_t n = 0; n < spent.size(); ++n)
+                if (port == SOC_ACTIVITY(n)) activity = n;
+            ++instructions;
+            spent.at(activity) += replay.info().cycle_ps;
+            if (const auto stall = stalls.find(replay.step()); stall != stalls.end())
+                spent.at(activity) += stall->second;
+        }
+        replay.step_forward();
+    }
+    EXPECT_EQ(live.counters.at(ORR_CTR_CORE_INSTRUCTIONS), instructions);
+    EXPECT_EQ(live.counters.at(ORR_CTR_CORE_BUSY_PS), std::reduce(spent.begin(), spent.end()));
+    for (std::size_t n = 0; n < spent.size(); ++n) {
+        EXPECT_EQ(live.counters.at(ORR_CTR_CORE_OTHER_PS + n), spent.at(n)) << n;
+        // No other card is there to signal anything.
+        EXPECT_EQ(spent.at(n) != 0, n != ORR_ACTIVITY_LINKS) << n;
+    }
 }
 
 TEST(Replay, TimesOfThePortAreExact) {
