@@ -109,6 +109,15 @@ class File {
         const ssize_t got = ::pread(fd_, data, bytes, static_cast<off_t>(offset));
         return got < 0 ? 0 : static_cast<std::size_t>(got);
     }
+    bool is_stored() const { return ::fdatasync(fd_) == 0; }
+    // What was written is gone, and the next is written in its place.
+    bool empty() const { return ::ftruncate(fd_, 0) == 0 && ::lseek(fd_, 0, SEEK_SET) == 0; }
+    // It is still the one of this name.
+    bool is_at(const std::string& path) const {
+        struct stat open{}, there{};
+        return ::fstat(fd_, &open) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+               open.st_dev == there.st_dev && open.st_ino == there.st_ino;
+    }
     std::uint64_t size() const {
         const off_t end = ::lseek(fd_, 0, SEEK_END);
         return end < 0 ? 0 : static_cast<std::uint64_t>(end);
@@ -185,10 +194,12 @@ std::string told_so_far(const std::string& parts, std::chrono::steady_clock::tim
 }
 
 // Appends the part that a process wrote.
-Result<void> append(const File& to, const fs::path& path, Recorded& recorded) {
+Result<void> append(const File& to, const fs::path& path, Recorded& recorded, bool at_end) {
     const File part(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    const auto head = head_of(part);
+    auto head = head_of(part);
     if (!head) return {};
+    // What is saved on the way is not all that the command did, whichever of its processes have ended.
+    if (!at_end) head->ended = 0;
     bool good = to.write(&*head, sizeof *head);
     std::vector<char> piece(std::size_t{1} << 20);
     for (std::uint64_t done = 0; good && done < head->bytes;) {
@@ -219,7 +230,7 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
     if (tells) progress.emplace("putting the profile together");
     for (std::size_t i = 0; i < paths.size(); ++i) {
         if (progress) progress->at(static_cast<double>(i) / static_cast<double>(paths.size()));
-        if (auto good = append(to, paths[i], recorded); !good) return good;
+        if (auto good = append(to, paths[i], recorded, tells); !good) return good;
     }
     recorded.bytes = to.size();
     return {};
@@ -227,14 +238,15 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
 
 // The file, anew: at no instant is it half of one.
 Result<void> put_in_place(const std::string& parts, const std::string& file, Recorded& recorded, bool tells) {
-    const std::string fresh = file + ".new";
-    if (::unlink(fresh.c_str()) != 0 && errno != ENOENT)
-        return fail("{} cannot be replaced: {}", fresh, reason());
+    // Nobody else's: one of that name that is there already stays.
+    const std::string fresh = fmt::format("{}.{}.new", file, ::getpid());
     Result<void> made;
     {
         const File to(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
         if (!to.is_open()) return fail("{} cannot be written: {}", fresh, reason());
         made = put_together(parts, to, recorded, tells);
+        // Or the machine may be lost with it, and the one before would be gone.
+        if (made && !to.is_stored()) made = fail("{} cannot be written: {}", fresh, reason());
     }
     if (made && ::rename(fresh.c_str(), file.c_str()) == 0) return {};
     if (made) made = fail("{} cannot be put there: {}", fresh, reason());
@@ -306,7 +318,10 @@ Result<Recorded> record(const Recording& recording) {
     const auto each = recording.save.count() != 0 ? recording.save
                       : file.is_with_host()       ? kSaveWithHost
                                                   : std::chrono::milliseconds{0};
-    const bool saves = each.count() != 0;
+    // Who reads a pipe wants it whole, and another's name for the file stays one.
+    const bool saves = each.count() != 0 && file.is_regular() && file.is_at(recording.file);
+    if (recording.save.count() != 0 && !saves)
+        return fail("{} is no regular file, or a link to one: --save cannot replace it", recording.file);
     Saver saver((*parts)->path(), recording.file, each);
     auto told = begun;
     const auto tick = [&] {
@@ -328,9 +343,14 @@ Result<Recorded> record(const Recording& recording) {
     recorded.whole_first = std::make_unique<EndsLater>();
     if (WIFSIGNALED(*status)) recorded.signal = WTERMSIG(*status);
     recorded.status = child::exit_status(*status);
-    if (auto good = saves ? put_in_place((*parts)->path(), recording.file, recorded, true)
-                          : put_together((*parts)->path(), file, recorded, true);
-        !good) {
+    Result<void> good =
+        saves ? put_in_place((*parts)->path(), recording.file, recorded, true) : Result<void>{};
+    // Also where its folder takes no other file, or has no room for two.
+    if (!saves || (!good && file.is_at(recording.file) && file.empty())) {
+        recorded.processes = recorded.lost = 0;
+        good = put_together((*parts)->path(), file, recorded, true);
+    }
+    if (!good) {
         (*parts)->keep();
         recorded.fault = fmt::format("{} is not whole: {}", recording.file, good.error().text);
         if (std::error_code ignored; fs::exists((*parts)->path(), ignored))

@@ -197,7 +197,8 @@ std::string missing_text(const Process& process) {
     for (const auto& [device, lost] : process.lost_samples)
         text += fmt::format("  {} samples of device {} were lost\n", text::grouped(lost.counters + lost.pcs),
                             device);
-    if (!process.ended) text += "  it did not end by exit(): a call in which it was is not here\n";
+    if (!process.ended)
+        text += "  it did not end by exit(), or had not when this was saved: what it did last is not here\n";
     return text;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -163,7 +164,18 @@ TEST_F(Record, ThatIsLostItselfLeavesWhatItHadSaved) {
     const Profile all = profile();
     ASSERT_EQ(all.processes.size(), 1u);
     EXPECT_EQ(calls(all.processes[0]), (Counts{{"orrGetErrorName", 1}}));
-    EXPECT_TRUE(all.processes[0].ended);
+    EXPECT_FALSE(all.processes[0].ended) << "what was saved on the way is no whole profile";
+}
+
+// What it would replace is somebody else's.
+TEST_F(Record, SavesNothingOverPipesAndLinks) {
+    std::ofstream(folder_ / "kept") << "kept";
+    fs::create_symlink("kept", folder_ / "link");
+    EXPECT_EQ(run(fmt::format("record -o link --save 0.05 -- {}", PROGRAM)), 127) << output_;
+    EXPECT_THAT(output_, HasSubstr("--save cannot replace it"));
+    EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+    EXPECT_EQ(run(fmt::format("record -o /dev/null --save 0.05 -- {}", PROGRAM)), 127) << output_;
+    EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
 // What was saved on the way is not in the way of the whole.
@@ -174,7 +186,9 @@ TEST_F(Record, ThatIsSavedOnTheWayIsWholeAtTheEnd) {
         PROGRAM, ORRERY_PROF);
     EXPECT_EQ(run("record -o x --save 0.05 -- " + command), 0) << output_;
     EXPECT_EQ(profile().processes.size(), 2u);
-    EXPECT_FALSE(fs::exists(folder_ / "x.new"));
+    EXPECT_EQ(std::ranges::count_if(fs::directory_iterator(folder_),
+                                    [](const auto& entry) { return entry.path().extension() == ".new"; }),
+              0);
     EXPECT_EQ(run("record --save 0 -- true"), 2) << output_;
     EXPECT_THAT(output_, HasSubstr("--save 0: give 0.01 to 3600 seconds"));
 }
