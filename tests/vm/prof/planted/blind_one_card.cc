@@ -200,6 +200,7 @@ const std::vector<Case>& blind_one_card_cases() {
          .limit = "vram_bandwidth",
          .why = "weights are read over PCIe at each step",
          .run = blind_host_weights,
+         .words = "over PCIe",
          .share = {0.85, 1}},
         {.name = "blind_ghost_copies",
          .limit = "launch",
