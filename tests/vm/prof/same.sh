@@ -17,7 +17,7 @@ for sample in $samples; do
     $sample --quick --exact >/tmp/plain
     cat /tmp/plain
     [ "$(grep -Ev "$several" /tmp/plain | grep -Ec '[0-9]\.[0-9]{3} ns .* yes$')" -gt 0 ] || fail "$sample says no time"
-    for how in "--counters --samples 5 --pc 0.1" "--trace-core 0:0:0-100000"; do
+    for how in "--counters --samples 6 --pc 0.1" "--trace-core 0:0:0-100000"; do
         # shellcheck disable=SC2086
         orrery-prof record -o /tmp/profile $how -- $sample --quick --exact >/tmp/profiled || fail "$sample, with $how: status $?: $(cat /tmp/profiled)"
         grep -Ev "$several" /tmp/plain >/tmp/want
@@ -55,7 +55,7 @@ same() {
     sums >/tmp/before
     "$@" >/tmp/plain || fail "$*: status $?: $(cat /tmp/plain)"
     sums >/tmp/between
-    orrery-prof record -o /tmp/profile --counters --samples 5 --pc 0.1 -- "$@" >/tmp/profiled || fail "$*, profiled: status $?: $(cat /tmp/profiled)"
+    orrery-prof record -o /tmp/profile --counters --samples 6 --pc 0.1 -- "$@" >/tmp/profiled || fail "$*, profiled: status $?: $(cat /tmp/profiled)"
     sums >/tmp/after
     results /tmp/plain >/tmp/want
     results /tmp/profiled | cmp - /tmp/want || fail "$*: other results: $(cat /tmp/plain /tmp/profiled)"
