@@ -395,7 +395,8 @@ static void orr_peer_tell_uncut(struct orr_device *owner, struct orr_device *car
 	char cause[192];
 
 	if (why == -EINTR)
-		snprintf(cause, sizeof(cause), "who unbinds this one was killed, and so waits no longer for it");
+		snprintf(cause, sizeof(cause),
+			 "who unbinds this one was killed, and so waits no longer for it");
 	else if (READ_ONCE(card->restart.held))
 		snprintf(cause, sizeof(cause), "a debugger holds it: it does so when it goes on");
 	else if (orr_peer_any_held())

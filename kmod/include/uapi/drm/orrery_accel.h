@@ -334,7 +334,7 @@ struct drm_orr_query_link {
 	__u32 denied; /* out: messages that no grant allowed */
 	__u32 bad_keys; /* out: those of them with a wrong key */
 	__u32 refused; /* out: writes and signals of this card that their owner refused */
-	__u32 forged; /* out: handles with a wrong secret that came from other machines; the driver counts them */
+	__u32 forged; /* out: other machines' handles with a wrong secret, as the driver counts them */
 	__u32 built; /* out: lanes that the port has */
 	__u32 known; /* out: ORR_LINK_KNOWS_*; a driver before 1.17 leaves all of these as they were */
 };
@@ -357,9 +357,9 @@ struct drm_orr_query_link {
  * that has ended though lost_version is older than it (as the difference of both, signed, says) was ended by
  * something else: what goes over other links now, or a switch beyond the cards' own links.
  *
- * What was sent by a version before settled (1.17; as the difference, signed, says) has arrived by the time of
- * the call or never will: the cards at both ends deny it, or the link between them that was up again has
- * dropped it. It is version as soon as both have been told, which waits for those that a debugger holds.
+ * What was sent by a version before settled (1.17; as the difference, signed, says) has arrived by the time
+ * of the call or never will: the cards at both ends deny it, or the link between them that was up again
+ * has dropped it. It is version as soon as both have been told, which waits for those that a debugger holds.
  */
 struct drm_orr_query_way {
 	__u64 peer_uid; /* in: the other card; 0 with node */
