@@ -96,7 +96,7 @@ static struct drm_driver orr_drm_driver = {
 	 * 10: ORR_MULTICAST_READ; 11: QUERY_WAY and FABRIC_EXPORT of nodes;
 	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ; 13: PC_READ;
 	 * 14: QUERY_CYCLE over machines; 15: ORR_WORK_SIGNALS; 16: lost links of QUERY_WAY;
-	 * 17: counters of QUERY_LINK
+	 * 17: counters of QUERY_LINK, and what is settled of QUERY_WAY
 	 */
 	.minor = 17,
 };

@@ -215,8 +215,8 @@ Result<void> append(const File& to, const fs::path& path, Recorded& recorded, bo
     return {};
 }
 
-// `tells`: how far it is.
-Result<void> put_together(const std::string& parts, const File& to, Recorded& recorded, bool tells) {
+// At the end it is told how far that is.
+Result<void> put_together(const std::string& parts, const File& to, Recorded& recorded, bool at_end) {
     FileHead head{{}, kFormatMajor, kFormatMinor};
     std::memcpy(head.magic, kMagic, sizeof kMagic);
     if (!to.write(&head, sizeof head)) return fail("it cannot be written: {}", reason());
@@ -227,24 +227,25 @@ Result<void> put_together(const std::string& parts, const File& to, Recorded& re
     if (error) return fail("{} cannot be read: {}", parts, error.message());
     std::ranges::sort(paths);
     std::optional<text::Progress> progress;
-    if (tells) progress.emplace("putting the profile together");
+    if (at_end) progress.emplace("putting the profile together");
     for (std::size_t i = 0; i < paths.size(); ++i) {
         if (progress) progress->at(static_cast<double>(i) / static_cast<double>(paths.size()));
-        if (auto good = append(to, paths[i], recorded, tells); !good) return good;
+        if (auto good = append(to, paths[i], recorded, at_end); !good) return good;
     }
     recorded.bytes = to.size();
     return {};
 }
 
 // The file, anew: at no instant is it half of one.
-Result<void> put_in_place(const std::string& parts, const std::string& file, Recorded& recorded, bool tells) {
+Result<void> put_in_place(const std::string& parts, const std::string& file, Recorded& recorded,
+                          bool at_end) {
     // Nobody else's: one of that name that is there already stays.
     const std::string fresh = fmt::format("{}.{}.new", file, ::getpid());
     Result<void> made;
     {
         const File to(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
         if (!to.is_open()) return fail("{} cannot be written: {}", fresh, reason());
-        made = put_together(parts, to, recorded, tells);
+        made = put_together(parts, to, recorded, at_end);
         // Or the machine may be lost with it, and the one before would be gone.
         if (made && !to.is_stored()) made = fail("{} cannot be written: {}", fresh, reason());
     }

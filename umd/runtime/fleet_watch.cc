@@ -155,9 +155,9 @@ void Fleet::look_at_orphans() {
             if (signal.over() || there.lost()) return true;
             WayLook look = ways_.look(*orphans.from, there);
             const auto loss = orphans.from->loss();
-            const bool gone = !signal.over() && look.never_comes(signal, now_ns());
-            if (!loss) ways_.send_probe(*orphans.from, there, look);
             if (signal.over()) return true;
+            const bool gone = look.never_comes(signal, now_ns());
+            if (!loss) ways_.send_probe(*orphans.from, there, look);
             if (!gone) return false;
             const Error error = loss.value_or(
                 Error{orrErrorPeerAccess, lost_link(*orphans.from, there, signal.way) + " went down"});

@@ -112,28 +112,26 @@ bool Flight::under_way_to(std::uint64_t va, std::uint64_t executed) const {
     });
 }
 
-std::vector<FlightSignal> Flight::doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
-                                        WayLook& look) {
+template <typename Judge>
+std::vector<FlightSignal> Flight::lose_if(const Context& there, std::uint64_t executed, Judge is_lost) {
     const std::lock_guard lock(mutex_);
     std::vector<FlightSignal> gone;
     for (FlightSignal& signal : signals_) {
         if (signal.slot->context != &there || signal.index > executed || signal.over()) continue;
-        if (!look.never_comes(signal, now_ns)) continue;
+        if (!is_lost(signal)) continue;
         signal.lost = true;
         gone.push_back(signal);
     }
     return gone;
 }
 
+std::vector<FlightSignal> Flight::doubt(const Context& there, std::uint64_t executed, std::int64_t now_ns,
+                                        WayLook& look) {
+    return lose_if(there, executed, [&](FlightSignal& signal) { return look.never_comes(signal, now_ns); });
+}
+
 std::vector<FlightSignal> Flight::lose(const Context& there, std::uint64_t executed) {
-    const std::lock_guard lock(mutex_);
-    std::vector<FlightSignal> gone;
-    for (FlightSignal& signal : signals_) {
-        if (signal.slot->context != &there || signal.index > executed || signal.over()) continue;
-        signal.lost = true;
-        gone.push_back(signal);
-    }
-    return gone;
+    return lose_if(there, executed, [](const FlightSignal&) { return true; });
 }
 
 std::vector<FlightSignal> Flight::take() {

@@ -78,6 +78,8 @@ class Flight {
   private:
     static constexpr std::size_t kTidyAt = 64;
     bool all_landed(std::uint64_t index, std::uint64_t executed) const;
+    template <typename Judge>
+    std::vector<FlightSignal> lose_if(const Context& there, std::uint64_t executed, Judge is_lost);
     std::vector<FlightSignal> tidy(std::uint64_t executed) const;
 
     mutable std::mutex mutex_;

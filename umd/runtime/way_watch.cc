@@ -41,10 +41,9 @@ WayLook WayWatch::look(const Context& from, const Context& to) {
     // In this order: it came by the way that was there before it was sent, and still is.
     const bool came = known != probes_.end() && known->second.sent > known->second.passed &&
                       known->second.slot->reached(known->second.sent);
-    const bool lost = from.lost();
+    // A way that the driver still has to a card that is lost goes with its next look at that.
     WayLook look;
-    look.way = lost ? to.way_now(from) : from.way_now(to);
-    if (lost) look.way.number = {};
+    look.way = from.lost() ? to.way_now(from) : from.way_now(to);
     if (known == probes_.end()) return look;
     Probe& probe = known->second;
     if (came && look.way.number == probe.way) probe.passed = probe.sent;
