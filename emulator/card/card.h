@@ -1,7 +1,7 @@
 // The card: everything behind the PCIe function, on one thread of its own.
 //
-// run() is that thread. The I/O thread reaches the card through post() and through registers(), which are
-// atomics. Without run(), a test drives the card itself: step() from one thread, which is then also the I/O
+// CardThread is that thread. The I/O thread reaches the card through post() and through registers(), which
+// are atomics. Without it, a test drives the card itself: step() from one thread, which is then also the I/O
 // thread.
 #pragma once
 
@@ -47,6 +47,8 @@
 #include "emulator/time/event_queue.h"
 
 namespace orrery::emu {
+
+class CardThread;
 
 struct CardConfig {
     Sku sku = Sku::standard();
@@ -118,8 +120,6 @@ class Card final : private SocEffects {
     bool flush_within(std::uint32_t limit_us);
 
     // --- card thread ---
-    // Until request_stop().
-    void run();
     // One round: commands, doorbells, links, a chunk of the core, some events. false: there was nothing to
     // do.
     // With `skip_idle` false the timer of a sleeping core, if nothing else is to come, is not run yet. Events
@@ -148,7 +148,7 @@ class Card final : private SocEffects {
 
     // --- any thread ---
     void request_stop();
-    // run() is at work: post() leaves the commands to it.
+    // A CardThread is at work: post() leaves the commands to it.
     bool running() const { return running_.load(std::memory_order_acquire); }
 
     // --- for tests that drive the card, and for its own parts ---
@@ -169,6 +169,10 @@ class Card final : private SocEffects {
     void start_core_for_test(std::uint64_t entry);
 
   private:
+    friend class CardThread;
+    // On its thread, until request_stop().
+    void run();
+
     explicit Card(CardConfig config, Vram vram);
     std::expected<void, std::string> build();
     std::expected<void, std::string> build_recorder();

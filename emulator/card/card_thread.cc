@@ -1,4 +1,6 @@
 // The card's thread: how it spins, sleeps and wakes, and how the I/O thread waits for it.
+#include "emulator/card/card_thread.h"
+
 #include <poll.h>
 #include <unistd.h>
 
@@ -167,12 +169,12 @@ void Card::post(const Command& command) {
 }
 
 bool Card::flush_within(std::uint32_t limit_us) {
-    if (!running()) {
-        drain_commands();
-        return true;
-    }
     Clock::time_point end{};
     for (unsigned spins = 0; !commands_.drained(); ++spins) {
+        if (!running()) {
+            drain_commands();
+            break;
+        }
         if (spins < kSpins) {
             pause_cpu();
             continue;
@@ -191,8 +193,18 @@ void Card::flush() {
         wake();
 }
 
+CardThread::CardThread(Card& card) : card_(card) {
+    card.running_.store(true, std::memory_order_release);
+    thread_ = std::thread([&card] { card.run(); });
+}
+
+void CardThread::stop() {
+    if (!thread_.joinable()) return;
+    card_.request_stop();
+    thread_.join();
+}
+
 void Card::run() {
-    running_.store(true, std::memory_order_release);
     IdleTimer idle_timer;
     unsigned rounds = 0;
     unsigned gdb_rounds = 0;
@@ -234,8 +246,8 @@ void Card::run() {
         sleep(flush_timer.shorten(idle_timer.left_us(), core_->recording_dirty()));
         spinning = false;
     }
-    running_.store(false, std::memory_order_release);
     drain_commands();
+    running_.store(false, std::memory_order_release);
 }
 
 // Blocks until there is something to do. The order matters: say that we sleep, fence, look once more.

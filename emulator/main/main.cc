@@ -15,6 +15,7 @@
 
 #include "emulator/api/checks.h"
 #include "emulator/card/card.h"
+#include "emulator/card/card_thread.h"
 #include "emulator/host/card_device.h"
 #include "emulator/main/options.h"
 #include "emulator/pcie/interrupts.h"
@@ -66,25 +67,6 @@ class SignalThread {
             sigaddset(&set, number);
         return set;
     }
-    std::thread thread_;
-};
-
-// The card thread, for as long as this lives.
-class CardThread {
-  public:
-    explicit CardThread(Card& card) : card_(card), thread_([&card] { card.run(); }) {
-        while (!card_.running())
-            std::this_thread::yield();
-    }
-    ~CardThread() {
-        card_.request_stop();
-        thread_.join();
-    }
-    CardThread(const CardThread&) = delete;
-    CardThread& operator=(const CardThread&) = delete;
-
-  private:
-    Card& card_;
     std::thread thread_;
 };
 

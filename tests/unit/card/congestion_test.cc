@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "emulator/card/card_thread.h"
 #include "tests/unit/card/card_rig.h"
 #include "tests/unit/link/two_cards.h"
 
@@ -133,9 +134,7 @@ TEST_F(Congested, AbortEndsTheWait) {
 }
 
 TEST_F(Congested, RegistersAnswerAndAResetWorks) {
-    std::thread thread([this] { rig_->card().run(); });
-    while (!rig_->card().running())
-        std::this_thread::yield();
+    const CardThread thread(rig_->card());
     for (int i = 0; i < 1000; ++i)
         EXPECT_EQ(rig_->read32(ORR_R_STATE), ORR_STATE_RUNNING);
     // Timers go on as well, at the host's pace.
@@ -145,8 +144,6 @@ TEST_F(Congested, RegistersAnswerAndAResetWorks) {
     rig_->write32(ORR_R_RESET, ORR_RESET_MAGIC);
     while (rig_->read32(ORR_R_STATE) != ORR_STATE_RESET)
         std::this_thread::yield();
-    rig_->card().request_stop();
-    thread.join();
 }
 
 }  // namespace

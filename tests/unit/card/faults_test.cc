@@ -9,9 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "emulator/api/replayer.h"
+#include "emulator/card/card_thread.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {
@@ -300,9 +300,7 @@ TEST(FaultControlSocket, OrdersAndCounts) {
     CardConfig config = CardRig::config();
     config.control = path;
     CardRig rig(std::move(config));
-    std::thread thread([&] { rig.card().run(); });
-    while (!rig.card().running())
-        std::this_thread::yield();
+    const CardThread thread(rig.card());
     const UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -336,8 +334,6 @@ TEST(FaultControlSocket, OrdersAndCounts) {
     EXPECT_EQ(ask("what\n").substr(0, 7), "error: ");
     EXPECT_EQ(ask("unplug 3\n"), "error: there is no link at port 3\n");
     EXPECT_EQ(ask("unplug x\n"), "error: unplug 'x': the number of a link port is needed\n");
-    rig.card().request_stop();
-    thread.join();
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <thread>
 #include <vector>
 
+#include "emulator/card/card_thread.h"
 #include "tests/unit/card/firmware_rig.h"
 
 namespace orrery::emu {
@@ -110,7 +110,7 @@ TEST(Firmware, ShowsItsLatencyOnAThread) {
     FirmwareRig fw;
     fw.boot();
     fw.make_queue(1);
-    std::thread thread([&] { fw.card().run(); });
+    CardThread thread(fw.card());
     std::vector<double> us;
     for (std::uint64_t i = 1; i <= 5000; ++i) {
         fw.push(1, orr_packet{});
@@ -121,8 +121,7 @@ TEST(Firmware, ShowsItsLatencyOnAThread) {
         us.push_back(
             std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
     }
-    fw.card().request_stop();
-    thread.join();
+    thread.stop();
     std::ranges::sort(us);
     std::printf(
         "doorbell to consumer index of an empty packet: fastest %.2f us, median %.2f us; %.0f instructions\n",

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator/base/unique_fd.h"
+#include "emulator/card/card_thread.h"
 #include "tests/unit/card/card_rig.h"
 #include "tests/unit/gdb/loopback.h"
 
@@ -15,14 +16,7 @@ using test::connect_to;
 
 class HeldCard : public testing::Test {
   protected:
-    HeldCard() : rig_(config()), thread_([this] { rig_.card().run(); }) {
-        while (!rig_.card().running())
-            std::this_thread::yield();
-    }
-    ~HeldCard() override {
-        rig_.card().request_stop();
-        thread_.join();
-    }
+    HeldCard() : rig_(config()), thread_(rig_.card()) {}
     static CardConfig config() {
         CardConfig made = CardRig::config();
         made.gdb = 0;
@@ -36,7 +30,7 @@ class HeldCard : public testing::Test {
     }
 
     CardRig rig_;
-    std::thread thread_;
+    CardThread thread_;
 };
 
 TEST_F(HeldCard, SaysWhoHoldsIt) {

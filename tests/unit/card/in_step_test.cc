@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/card/card_thread.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {
@@ -45,15 +46,9 @@ class Running {
   public:
     Running(std::uint64_t uid, const std::vector<std::string>& links, const std::filesystem::path& lockstep,
             const std::vector<std::pair<std::uint32_t, unsigned>>& routes)
-        : peer_(routes.front().first),
-          rig_(config(uid, links, lockstep)),
-          thread_([this] { rig_.card().run(); }) {
+        : peer_(routes.front().first), rig_(config(uid, links, lockstep)), thread_(rig_.card()) {
         for (const auto& [node, port] : routes)
             rig_.join(static_cast<std::uint32_t>(uid), port, node);
-    }
-    ~Running() {
-        rig_.card().request_stop();
-        thread_.join();
     }
     CardRig& rig() { return rig_; }
 
@@ -102,7 +97,7 @@ class Running {
     std::uint32_t peer_;
     CardRig rig_;
     std::size_t count_ = 0;
-    std::thread thread_;
+    CardThread thread_;
 };
 
 class CardsInStep : public testing::Test {
@@ -236,7 +231,7 @@ TEST_F(CardsInStep, WhoIsKilledIsLeftBehind) {
     {
         const auto a = make(0);
         char byte = 0;
-        EXPECT_EQ(::read(granted[0], &byte, 1), 1);
+        ASSERT_EQ(::read(granted[0], &byte, 1), 1) << "the other process has ended";
         EXPECT_TRUE(comes_true([&] { return a->up(); }));
         EXPECT_TRUE(a->boot());
         // So that it does not get far without its neighbour.

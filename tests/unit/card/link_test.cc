@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/card/card_thread.h"
 #include "emulator/soc/pokes.h"
 #include "tests/unit/card/card_rig.h"
 
@@ -132,14 +133,11 @@ TEST_F(LinkedCards, ATimerDoesNotOvertakeACopyThatAwaitsAnswers) {
     script.push_back(CardRig::read(SOC_DONE_POP));
     script.push_back(CardRig::read(SOC_DONE_STATUS));
     script.push_back(CardRig::read(SOC_TIME));
-    std::thread reader([this] { a_->card().run(); });
-    while (!a_->card().running())
-        std::this_thread::yield();
+    CardThread reader(a_->card());
     a_->start(script);
     while (a_->results(script.size()).back().result == 0)
         b_->card().step();
-    a_->card().request_stop();
-    reader.join();
+    reader.stop();
     const auto ops = a_->results(script.size());
     EXPECT_EQ(ops[script.size() - 3].result, kTag);
     EXPECT_EQ(ops[script.size() - 2].result, ORR_DONE_OK);

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 
+#include "emulator/card/card_thread.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {
@@ -24,13 +26,7 @@ class Running {
         }
         rig_.start({{OP_SERVE, 0, kEcho, 0}});
         rig_.settle();
-        thread_ = std::thread([this] { rig_.card().run(); });
-        while (!rig_.card().running())
-            std::this_thread::yield();
-    }
-    ~Running() {
-        rig_.card().request_stop();
-        thread_.join();
+        thread_.emplace(rig_.card());
     }
     CardRig& rig() { return rig_; }
 
@@ -52,7 +48,7 @@ class Running {
         return made;
     }
     CardRig rig_;
-    std::thread thread_;
+    std::optional<CardThread> thread_;
 };
 
 // A lost wake-up hangs here, and the test's time limit finds it.

@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "emulator/card/card_thread.h"
 #include "tests/unit/trace/recordings.h"
 
 namespace orrery::emu {
@@ -221,9 +222,7 @@ TEST(Crash, AKilledCardsRecordingIsReadable) {
         CardConfig config = CardRig::config();
         config.record = file.path();
         FirmwareRig fw(FirmwareRig::config(std::move(config)));
-        std::thread thread([&] { fw.card().run(); });
-        while (!fw.card().running())
-            std::this_thread::yield();
+        const CardThread thread(fw.card());
         fw.boot();
         fw.make_queue(1);
         orr_packet_fill nop{};

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "emulator/card/card_thread.h"
 #include "emulator/trace/recorder.h"
 #include "tests/unit/trace/recordings.h"
 
@@ -129,7 +130,7 @@ TEST(Recorder, ADiskThatStallsCostsModelTimeAndNothingElse) {
             script.push_back(
                 {OP_READ, ORR_HOST_WINDOW(kRamBase + random() % (1 << 20) * 8), random(), random()});
         rig.start(std::move(script));
-        std::thread thread([&] { rig.card().run(); });
+        CardThread thread(rig.card());
         const auto told = [&] {
             rig.card().errors().flush();
             std::string text(1 << 16, '\0');
@@ -148,8 +149,7 @@ TEST(Recorder, ADiskThatStallsCostsModelTimeAndNothingElse) {
         gate = true;
         while (std::atomic_ref(rig.word(CardRig::kScript)).load() == 0)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        rig.card().request_stop();
-        thread.join();
+        thread.stop();
         seen = rig.results(kOps).back().result;
     }
     std::fclose(log);
