@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "emulator/api/replay_server.h"
+#include "emulator/card/card_thread.h"
 #include "tests/unit/trace/recordings.h"
 
 namespace orrery::emu {
@@ -47,19 +48,6 @@ int replay() {
     return served ? 0 : 1;
 }
 
-class CardThread {
-  public:
-    explicit CardThread(Card& card) : card_(card), thread_([&card] { card.run(); }) {}
-    ~CardThread() {
-        card_.request_stop();
-        thread_.join();
-    }
-
-  private:
-    Card& card_;
-    std::thread thread_;
-};
-
 int live() {
     const TemporaryFile file;
     std::uint64_t rounds = 0;
@@ -70,8 +58,6 @@ int live() {
         config.stepper = ORRERY_STEP;
         FirmwareRig fw(FirmwareRig::config(std::move(config)));
         const CardThread thread(fw.card());
-        while (!fw.card().running())
-            std::this_thread::yield();
         fw.boot();
         fw.make_queue(1);
         say_port(fw.card().gdb_port());
