@@ -318,6 +318,7 @@ void WorkTrail::add_step(std::uint64_t index, const StepNote& note, std::uint64_
 }
 
 void WorkTrail::note_step(const drm_orr_work_record& record) {
+    if (steps_.empty()) return;
     const auto behind = [](const StepNote& note) { return note.step.end_index - 1; };
     const auto found = std::ranges::lower_bound(steps_, record.index, {}, behind);
     if (found == steps_.end() || found->step.first_index > record.index) return;
@@ -462,9 +463,9 @@ Status WorkLog::tell_all() {
         // One look at the clock for all: in a VM it costs as much as the rest of a record.
         const auto read_ns = static_cast<std::uint64_t>(now_ns());
         looked = false;
-        for (std::size_t i = 0; i < read.count; ++i) {
+        Kept one;
+        for (std::size_t i = 0; i < read.count; ++i, one.clear()) {
             const auto known = find(records.at(i).queue);
-            Kept one;
             one.record.host_ns = read_ns;
             if (known == streams.end() || !read_one(records.at(i), *known->stream, one)) continue;
             if (!did_.empty() && did_[i].known != 0) counters_of(did_[i], one.counters.emplace());
@@ -506,6 +507,16 @@ Status WorkLog::tell_all() {
         if (mark.life == life()) tell_mark(mark);
     }
     return sampled;
+}
+
+void WorkLog::Kept::clear() {
+    signal.reset();
+    counters.reset();
+    semaphore_name.clear();
+    work.counters = nullptr;
+    work.semaphore = work.value = 0;
+    work.from = orrProfFromUnknown;
+    work.from_stream = work.from_index = 0;
 }
 
 bool WorkLog::read_one(const drm_orr_work_record& record, Stream& stream, Kept& one) {
