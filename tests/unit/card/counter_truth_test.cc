@@ -63,6 +63,70 @@ TEST(CounterTruth, OfTheCoresInterrupts) {
     EXPECT_EQ(interrupts(jobs), 1u + 3u);
 }
 
+TEST(CounterTruth, OfTheCoresAtomics) {
+    CardRig rig;
+    rig.boot_script();
+    std::uint64_t done = now_is(rig, ORR_CTR_CORE_ATOMICS);
+    for (const unsigned number : {0u, 1u, 9u}) {
+        rig.run(std::vector<script_op>(number, {OP_AMO, ORR_SRAM_BASE + 0x60000, 1, 0}));
+        done += number;
+        EXPECT_EQ(now_is(rig, ORR_CTR_CORE_ATOMICS), done);
+    }
+}
+
+// By its own clock. What it does before and behind its looks at that is always the same.
+TEST(CounterTruth, OfWhatTheCoreDoesForLinks) {
+    CardRig rig;
+    rig.boot_script();
+    const auto beside_the_clock = [&](unsigned loads) {
+        std::vector<script_op> script(loads, {OP_READ, ORR_VRAM_WINDOW, 0, 0});
+        script.insert(script.begin(),
+                      {CardRig::write(SOC_ACTIVITY(ORR_ACTIVITY_LINKS), ~0ull), CardRig::read(SOC_TIME)});
+        script.insert(script.end(),
+                      {CardRig::read(SOC_TIME), CardRig::write(SOC_ACTIVITY(ORR_ACTIVITY_OTHER), 0)});
+        const std::uint64_t before = now_is(rig, ORR_CTR_CORE_LINKS_PS);
+        const auto ran = rig.run(script);
+        const std::uint64_t charged = now_is(rig, ORR_CTR_CORE_LINKS_PS) - before;
+        const std::uint64_t took = ran[ran.size() - 2].result - ran[1].result;
+        EXPECT_GT(charged, took);
+        return charged - took;
+    };
+    const std::uint64_t always = beside_the_clock(0);
+    EXPECT_EQ(beside_the_clock(1), always);
+    EXPECT_EQ(beside_the_clock(20), always);
+}
+
+// Lines of 64 bytes, whatever of them it wants. Of a script's operation it loads three words of the host's
+// memory, and answers with one.
+TEST(CounterTruth, OfTheCoresMemory) {
+    CardRig rig;
+    rig.boot_script();
+    struct Moved {
+        std::uint64_t vram, read, written;
+        bool operator==(const Moved&) const = default;
+    };
+    const auto moved = [&](const std::vector<script_op>& script) {
+        const auto now = [&] {
+            return Moved{now_is(rig, ORR_CTR_VRAM_CORE_BYTES), now_is(rig, ORR_CTR_PCIE_READ_BYTES),
+                         now_is(rig, ORR_CTR_PCIE_WRITE_BYTES)};
+        };
+        const Moved before = now();
+        rig.run(script);
+        const Moved after = now();
+        return Moved{after.vram - before.vram, after.read - before.read, after.written - before.written};
+    };
+    constexpr std::uint64_t kLine = 64, kHost = ORR_HOST_WINDOW(kRamBase + 0x3000);
+    const Moved none = moved({});
+    EXPECT_EQ(none.vram, 0u);
+    std::vector<script_op> script;
+    script.insert(script.end(), 5, {OP_READ, ORR_VRAM_WINDOW + 0x1000, 0, 0});
+    script.insert(script.end(), 3, {OP_WRITE, ORR_VRAM_WINDOW + 0x2000, 7, 0});
+    script.insert(script.end(), 2, {OP_READ8, kHost, 0, 0});
+    script.insert(script.end(), 4, {OP_WRITE, kHost, 7, 0});
+    EXPECT_EQ(moved(script), (Moved{(5 + 3) * kLine, none.read + (3 * script.size() + 2) * kLine,
+                                    none.written + (script.size() + 4) * kLine}));
+}
+
 // Two cards whose link is slow: what is sent at once waits for what was sent before.
 class LinkTruth : public testing::Test {
   protected:
@@ -182,6 +246,67 @@ TEST_F(LinkTruth, OfHowLongMessagesWaitForOthers) {
         EXPECT_EQ(now_is(*each, ORR_CTR_LINK_RETRIES), 0u);
         EXPECT_EQ(now_is(*each, ORR_CTR_LINK_CREDIT_PS), 0u);
     }
+}
+
+// What a peer writes, signals and changes goes through the owner's memory in whole lines; what it reads is of
+// the link, and what is denied is of nothing.
+TEST_F(LinkTruth, OfTheOwnersMemory) {
+    ASSERT_NO_FATAL_FAILURE(bring_up(""));
+    b_->write32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_RIGHTS, ORR_LINK_RIGHTS);
+    b_->grant(0, 0, kGranted, ORR_PAGE_SIZE, 1);
+    step();
+    constexpr std::uint64_t kLine = 64;
+    std::uint64_t all = 0;
+    const auto expect = [&](std::uint64_t lines, const char* what) {
+        for (int i = 0; i < 2000; ++i)
+            step();
+        b_->settle();
+        all += lines * kLine;
+        EXPECT_EQ(now_is(*b_, ORR_CTR_VRAM_LINK_BYTES), all) << what;
+    };
+    const auto copy = [&](std::uint64_t from, std::uint64_t to, std::uint32_t bytes) {
+        orr_desc_copy copy{};
+        copy.op = ORR_DESC_COPY;
+        copy.asid = kAsid;
+        copy.src = from;
+        copy.dst = to;
+        copy.row_bytes = bytes;
+        copy.rows = 1;
+        std::vector<script_op> script = CardRig::start_job(0, copy, 1);
+        script.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
+        for (const int each : {SOC_DONE_POP, SOC_DONE_STATUS})
+            script.push_back(CardRig::read(static_cast<std::uint64_t>(each)));
+        const std::uint64_t before = a_->word(CardRig::kScript);
+        a_->start(script);
+        for (int i = 0; i < 200'000 && a_->word(CardRig::kScript) == before; ++i)
+            step();
+        EXPECT_EQ(a_->results(script.size()).back().result, ORR_DONE_OK);
+    };
+    expect(0, "nothing yet");
+    copy(kLocalVa, kPeerVa + 2048, 2048);
+    expect(32, "a copy");
+    copy(kLocalVa, kPeerVa + 2048, 4);
+    expect(1, "four bytes");
+    copy(kLocalVa, kPeerVa + 2048 + 62, 4);
+    expect(2, "four bytes on two lines");
+    copy(kLocalVa, kPeerVa + 2048 + 60, 100);
+    expect(3, "a hundred bytes on three");
+    signal(5, 1);
+    expect(5, "semaphores, of which four are on one line");
+    a_->run({{OP_WRITE, ORR_CONTEXT_WINDOW(kAsid, kPeerVa + 1024), 7, 0}});
+    expect(1, "a store of the firmware");
+    copy(kPeerVa + 2048, kLocalVa, 1024);
+    expect(0, "a read");
+    // For whom the owner has no route any more.
+    b_->write32(ORR_R_ROUTE(1), 0);
+    constexpr std::uint64_t kDenied = 3;
+    for (std::uint64_t n = 0; n < kDenied; ++n)
+        a_->run(CardRig::signal(kAsid, kPeerVa, 9));
+    expect(0, "what is denied");
+    EXPECT_EQ(now_is(*b_, ORR_CTR_LINK_DENIED), kDenied);
+    // The owner did nothing by itself.
+    EXPECT_EQ(now_is(*b_, ORR_CTR_VRAM_BYTES), all);
+    EXPECT_EQ(now_is(*a_, ORR_CTR_VRAM_LINK_BYTES), 0u);
 }
 
 // The plan says how often which frame comes damaged; the receiver counts those by itself.

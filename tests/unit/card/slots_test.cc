@@ -161,6 +161,27 @@ TEST_F(Slots, TheCoreWaitsForTheBurst) {
     EXPECT_EQ(wait_, sku.vram_load_ps + duration_ps(64, sku.copy_vram_bytes_per_s));
 }
 
+// What is read ahead at one moment goes through one packet behind the other.
+TEST_F(Slots, PacketsWaitForThoseBeforeThem) {
+    constexpr std::uint64_t kPackets = 7, kSum = kPackets * (kPackets - 1) / 2;
+    constexpr ModelTime kHostPs = 2'000, kVramPs = 80;  // for 64 bytes at 32 and 800 GB/s
+    ASSERT_EQ(rig_.card().sku().copy_host_bytes_per_s, 32'000'000'000u);
+    ASSERT_EQ(rig_.card().sku().copy_vram_bytes_per_s, 800'000'000'000u);
+    const std::uint64_t pcie = rig_.counter(ORR_CTR_PCIE_WAIT_PS),
+                        read = rig_.counter(ORR_CTR_PCIE_READ_BYTES),
+                        vram = rig_.counter(ORR_CTR_VRAM_WAIT_PS);
+    open(0, ORR_HOST_WINDOW(kHostRing), 64);
+    write(0, SOC_SLOT_LIMIT, kPackets);
+    EXPECT_EQ(rig_.counter(ORR_CTR_PCIE_WAIT_PS) - pcie, kSum * kHostPs);
+    EXPECT_EQ(rig_.counter(ORR_CTR_PCIE_READ_BYTES) - read, kPackets * 64);
+    EXPECT_EQ(rig_.counter(ORR_CTR_VRAM_WAIT_PS) - vram, 0u);
+    open(1, ORR_VRAM_WINDOW + kVramRing, 64);
+    write(1, SOC_SLOT_LIMIT, kPackets);
+    EXPECT_EQ(rig_.counter(ORR_CTR_PCIE_WAIT_PS) - pcie, kSum * kHostPs);
+    EXPECT_EQ(rig_.counter(ORR_CTR_VRAM_WAIT_PS) - vram, kSum * kVramPs);
+    EXPECT_EQ(rig_.counter(ORR_CTR_SLOT_PACKETS), 2 * kPackets);
+}
+
 TEST_F(Slots, TheWaitIsModelTimeOfTheCore) {
     rig_.boot_script();
     const std::uint32_t code[] = {

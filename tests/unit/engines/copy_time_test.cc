@@ -22,6 +22,16 @@ constexpr ModelTime taking(std::uint64_t bytes, ModelTime quarters) {
 }
 
 using Ledger = CopyLedger;
+static_assert(Ledger::counter_of(Ledger::kSetup) == ORR_CTR_COPY_SETUP_PS);
+static_assert(Ledger::counter_of(Ledger::kMove) == ORR_CTR_COPY_MOVE_PS);
+static_assert(Ledger::counter_of(Ledger::kRows) == ORR_CTR_COPY_ROWS_PS);
+static_assert(Ledger::counter_of(Ledger::kVram) == ORR_CTR_COPY_VRAM_PS);
+static_assert(Ledger::counter_of(Ledger::kPcie) == ORR_CTR_COPY_PCIE_PS);
+static_assert(Ledger::counter_of(Ledger::kLatency) == ORR_CTR_COPY_LATENCY_PS);
+static_assert(Ledger::counter_of(Ledger::kTranslation) == ORR_CTR_COPY_TRANSLATION_PS);
+static_assert(Ledger::counter_of(Ledger::kLink) == ORR_CTR_COPY_LINK_PS);
+static_assert(Ledger::counter_of(Ledger::kCredit) == ORR_CTR_COPY_CREDIT_PS);
+static_assert(Ledger::counter_of(Ledger::kPeer) == ORR_CTR_COPY_PEER_PS);
 
 ModelTime sum(const Ledger::Times& times) {
     return std::accumulate(times.begin(), times.end(), ModelTime{0});

@@ -131,6 +131,39 @@ TEST_F(CounterTruth, OfAProduct) {
     EXPECT_EQ(count(ORR_CTR_VECTOR_LANES), count(ORR_CTR_VECTOR_LANES_ACTIVE));
 }
 
+// Multiply-adds of eight registers full, two operations each.
+TEST_F(CounterTruth, OfFloatingPointOfEachWidth) {
+    constexpr std::uint64_t kNearest = 0, kTimes = 100, kBits = 8 * 2048;
+    struct Width {
+        std::uint64_t bits, vtype;
+        orr_counter flops;
+    };
+    std::uint64_t lanes = 0;
+    for (const Width& width :
+         {Width{16, 0xcb, ORR_CTR_VECTOR_FLOPS_F16}, Width{32, 0xd3, ORR_CTR_VECTOR_FLOPS_F32},
+          Width{64, 0xdb, ORR_CTR_VECTOR_FLOPS_F64}}) {
+        run(desc(kFused, {kNearest, kTimes, width.vtype}, 1));
+        EXPECT_EQ(count(width.flops), 2 * kTimes * kBits / width.bits) << width.bits;
+        lanes += kTimes * kBits / width.bits;
+    }
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SIMD_FP), 3 * kTimes);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES_ACTIVE), lanes);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_LANES), lanes);
+}
+
+// In each round of the tree: one when words are there, two for each step, one when all have read the sum.
+TEST_F(CounterTruth, OfBarriers) {
+    constexpr std::uint64_t kRounds = 5, kGroups = 2, kOfARound = 1 + 2 * 3 + 1;
+    constexpr std::uint16_t kItems = 6;  // three steps: of 1, 2 and 4
+    orr_desc_kernel tree = desc(kTree, {kRounds, kData + (3 << 20)}, kGroups, kItems);
+    tree.local_bytes = 8192;
+    tree.item_stacks = kData + (6 << 20);
+    tree.item_stack_pages = 1;
+    run(tree);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_BARRIERS), kRounds * kGroups * kItems * kOfARound);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_ITEMS), kGroups * kItems);
+}
+
 TEST_F(CounterTruth, OfAMask) {
     constexpr std::uint64_t kMask = 0xf0f0'1234'5678'9abc;
     run(desc(kMasked, {kData, kMask}, 1));
@@ -219,20 +252,6 @@ TEST_F(CounterTruth, OfACopysTranslations) {
     // Now all are at hand.
     rig.run_one(engine, Rig::copy(kData, kHostData, kBytes));
     EXPECT_EQ(count(ORR_CTR_VRAM_COPY_BYTES), 2 * kBytes + kWalked * kLine);
-}
-
-// Two copies that want all of VRAM's bandwidth wait for each other; one alone goes on without a gap.
-TEST_F(CounterTruth, OfContention) {
-    CopyRates rates;
-    rates.engine_bytes_per_second = 0;
-    CopyEngine one(0, rates, rig.context), two(1, rates, rig.context);
-    constexpr std::uint64_t kBytes = 1 << 20;
-    rig.run_one(one, Rig::copy(kData, kData + (2 << 20), kBytes));
-    const std::uint64_t alone = count(ORR_CTR_VRAM_WAIT_PS);
-    ASSERT_TRUE(one.start(Rig::words_of(Rig::copy(kData, kData + (2 << 20), kBytes)), 1));
-    ASSERT_TRUE(two.start(Rig::words_of(Rig::copy(kData + (4 << 20), kData + (6 << 20), kBytes)), 2));
-    rig.run();
-    EXPECT_GT(count(ORR_CTR_VRAM_WAIT_PS) - alone, 2 * alone);
 }
 
 }  // namespace

@@ -235,6 +235,22 @@ TEST_F(MmuTest, AHostPageHasTheRightsOfItsRange) {
     EXPECT_EQ(fault(0x1000, Access::kStore), ORR_FAULT_PAGE_RANGE);
 }
 
+TEST_F(MmuTest, CountsEachLookup) {
+    constexpr std::uint64_t kPages = 8, kRounds = 5;
+    for (std::uint64_t n = 0; n < kPages; ++n)
+        map(0x10000 + n * kPage, 0x400000 + 3 * n * kPage);
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+        for (std::uint64_t n = 0; n < kPages; ++n)
+            EXPECT_TRUE(mmu_.translate(kAsid, 0x10000 + n * kPage + 8 * round, 8, Access::kLoad));
+        EXPECT_EQ(counters_.get(ORR_CTR_MMU_TLB_MISSES), kPages);
+        EXPECT_EQ(counters_.get(ORR_CTR_MMU_TLB_HITS), (round - 1) * kPages);
+    }
+    mmu_.flush_asid(kAsid);
+    EXPECT_TRUE(mmu_.translate(kAsid, 0x10000, 8, Access::kLoad));
+    EXPECT_EQ(counters_.get(ORR_CTR_MMU_TLB_MISSES), kPages + 1);
+    EXPECT_EQ(counters_.get(ORR_CTR_MMU_FAULTS), 0u);
+}
+
 TEST_F(MmuTest, KeepsTranslationsUntilTheyAreFlushed) {
     map(0x1000, 0x400000);
     EXPECT_EQ(mmu_.translate(kAsid, 0x1000, 8, Access::kLoad)->address, 0x400000u);

@@ -41,6 +41,36 @@ TEST(Resource, WhatGoesThroughIsCounted) {
     EXPECT_EQ(counters.get(ORR_CTR_PCIE_WAIT_PS), 0u);
 }
 
+// By hand: at a byte a nanosecond.
+TEST(Resource, WaitsAreCountedToThePicosecond) {
+    constexpr ModelTime kNs = 1'000;
+    Counters counters;
+    Resource way(1'000'000'000);
+    way.count_in(counters, ORR_CTR_PCIE_READ_BYTES, ORR_CTR_PCIE_WAIT_PS);
+    ModelTime waits = 0;
+    const auto expect = [&](ModelTime waited) {
+        waits += waited;
+        EXPECT_EQ(counters.get(ORR_CTR_PCIE_WAIT_PS), waits);
+    };
+    way.reserve(0, 100'000);
+    expect(0);
+    way.reserve(30'000 * kNs, 1'000);
+    expect(70'000 * kNs);
+    way.slip_in(40'000 * kNs, 64);
+    expect(512 * kNs);  // behind a burst
+    way.slip_in(40'000 * kNs, 64);
+    expect((512 + 64 + 64) * kNs);  // behind the first, and as much of the others
+    way.slip_in(50'000 * kNs, 64);
+    expect(512 * kNs);
+    // All of this comes before what is asked for now.
+    way.reserve(60'000 * kNs, 1);
+    expect((101'000 + 3 * 64 - 60'000) * kNs);
+    way.reserve(101'193 * kNs, 5);
+    way.slip_in(200'000 * kNs, 64);
+    expect(0);
+    EXPECT_EQ(counters.get(ORR_CTR_PCIE_READ_BYTES), 101'000u + 4 * 64 + 6);
+}
+
 TEST(Resource, ServesInTheOrderOfRequests) {
     Resource way(1'000'000'000);  // 1 ns a byte
     EXPECT_EQ(way.reserve(0, 10), 10'000u);
