@@ -40,6 +40,8 @@ std::expected<SwitchOptions, std::string> SwitchOptions::parse(int argc, const c
     app.add_option("--spin-us", options.config.spin_us, "microseconds without work before it sleeps (200)")
         ->check(CLI::Range(0u, 10'000'000u));
     app.add_option("--faults", faults, "fault plan, a file or its text (docs/faults.md)");
+    app.add_option("--control", options.config.control,
+                   "UNIX socket at which faults can be ordered and cables pulled (docs/faults.md)");
     app.add_option("--log", options.log, "file to append the switch's log to; without it: stderr");
     try {
         app.parse(argc, argv);

@@ -46,15 +46,7 @@ std::expected<void, std::string> Switch::build() {
     if (config_.links.size() < 2) return std::unexpected("a switch has 2 links or more (--link)");
     wake_fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_fd_) return std::unexpected(fmt::format("cannot make an eventfd: {}", std::strerror(errno)));
-    if (config_.faults) {
-        Faults::Hooks hooks;
-        hooks.die = config_.die ? config_.die : [] { ::kill(::getpid(), SIGKILL); };
-        hooks.struck = [this](const Faults::Struck& fault) {
-            errors_.note("fault plan: {} {:#x}, pass {}: {}", name_of(fault.point), fault.subject, fault.pass,
-                         name_of(fault.action));
-        };
-        faults_ = std::make_unique<Faults>(*config_.faults, events_, std::move(hooks));
-    }
+    if (auto built = build_faults(); !built) return built;
     if (!config_.lockstep.empty()) {
         auto joined =
             sync::Lockstep::join({.file = config_.lockstep,
@@ -66,6 +58,31 @@ std::expected<void, std::string> Switch::build() {
     }
     for (const LinkConfig& link : config_.links)
         if (auto built = build_link(link); !built) return built;
+    return {};
+}
+
+std::expected<void, std::string> Switch::build_faults() {
+    if (!config_.faults && config_.control.empty()) return {};
+    Faults::Hooks hooks;
+    hooks.die = config_.die ? config_.die : [] { ::kill(::getpid(), SIGKILL); };
+    hooks.struck = [this](const Faults::Struck& fault) {
+        errors_.note("fault plan: {} {:#x}, pass {}: {}", name_of(fault.point), fault.subject, fault.pass,
+                     name_of(fault.action));
+    };
+    faults_ = std::make_unique<Faults>(config_.faults.value_or(FaultPlan{}), events_, std::move(hooks));
+    if (config_.control.empty()) return {};
+    auto control =
+        FaultControl::create(config_.control.string(), *faults_,
+                             [this](std::uint64_t port, bool in) -> std::expected<void, std::string> {
+                                 LinkPort* link = port < kPorts ? links_[port].get() : nullptr;
+                                 if (link == nullptr)
+                                     return std::unexpected(fmt::format("there is no link at port {}", port));
+                                 if (in) return link->plug();
+                                 link->unplug();
+                                 return {};
+                             });
+    if (!control) return std::unexpected(control.error());
+    fault_control_ = *std::move(control);
     return {};
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "emulator/base/unique_fd.h"
+#include "emulator/control/fault_control.h"
 #include "emulator/faults/faults.h"
 #include "emulator/link/link_port.h"
 #include "emulator/link/multicast.h"
@@ -41,7 +42,8 @@ struct SwitchConfig {
     std::vector<LinkConfig> links;  // rates and uid are filled in from the model
     std::filesystem::path lockstep;
     std::optional<FaultPlan> faults;
-    std::function<void()> die;  // empty: kills the process
+    std::filesystem::path control;  // UNIX socket at which faults can be ordered; empty: none
+    std::function<void()> die;      // empty: kills the process
     std::uint32_t spin_us = 200;
     std::FILE* log = nullptr;
 };
@@ -89,6 +91,7 @@ class Switch {
 
     Switch(SwitchConfig config, Vram none);
     std::expected<void, std::string> build();
+    std::expected<void, std::string> build_faults();
     std::expected<void, std::string> build_link(LinkConfig link);
     LinkHooks hooks_of(unsigned port);
     void jumped(ModelTime gap, unsigned port);
@@ -121,6 +124,7 @@ class Switch {
     EventQueue events_;
     Vram none_;  // what a link port writes to: nobody is granted anything of it
     std::unique_ptr<Faults> faults_;
+    std::unique_ptr<FaultControl> fault_control_;
     std::unique_ptr<sync::Lockstep> lockstep_;
     Fabric fabric_;
     Flows flows_;

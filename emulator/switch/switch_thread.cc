@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kSpinForOthersUs = 20;
 constexpr std::chrono::milliseconds kLookForLife{50};
-constexpr unsigned kRoundsPerClock = 32;
+constexpr unsigned kRoundsPerClock = 32, kRoundsPerControl = 256;
 
 }  // namespace
 
@@ -60,9 +60,10 @@ void Switch::request_stop() {
 
 void Switch::run() {
     bool spinning = false;
-    unsigned rounds = 0;
+    unsigned rounds = 0, control_rounds = 0;
     Clock::time_point give_up{}, looked = Clock::now();
     while (!stop_.load(std::memory_order_acquire)) {
+        if (fault_control_ && ++control_rounds % kRoundsPerControl == 0) fault_control_->service();
         if (step()) {
             spinning = false;
             continue;
@@ -81,6 +82,7 @@ void Switch::run() {
             looked = host_now;
             lockstep_->look_for_life();
         }
+        if (fault_control_ && fault_control_->service()) continue;
         sleep();
         spinning = false;
     }
@@ -88,9 +90,10 @@ void Switch::run() {
 
 // The order matters: say that it sleeps, fence, look once more.
 void Switch::sleep() {
-    std::array<pollfd, 2 + kPorts> fds{};
+    std::array<pollfd, 3 + kPorts> fds{};
     fds[0] = {wake_fd_.get(), POLLIN, 0};
     nfds_t count = 1;
+    if (fault_control_) fds[count++] = {fault_control_->fd(), POLLIN, 0};
     std::size_t prepared = 0;
     bool idle = true;
     for (LinkPort* link : active_links_) {

@@ -24,6 +24,9 @@ constexpr auto kReadyLimit = std::chrono::seconds(30);
 fs::path control_path(const fs::path& directory, unsigned index) {
     return directory / fmt::format("card{}.control", index);
 }
+fs::path switch_control_path(const fs::path& directory, unsigned index) {
+    return directory / fmt::format("switch{}.control", index);
+}
 
 Failure card_failure(const std::string& name, const std::string& what, const fs::path& log) {
     return {kExitSetup, fmt::format("{} {}\n  the end of {}:\n{}", name, what, log.string(), tail(log, 15))};
@@ -121,6 +124,8 @@ std::vector<std::string> switch_command(const Options& options, unsigned index, 
         argv.insert(argv.end(), {"--faults", options.switch_faults[index]});
     const fs::path& shared = options.shared.empty() ? directory : options.shared;
     if (options.sync == "lockstep") argv.insert(argv.end(), {"--lockstep", (shared / "lockstep").string()});
+    if (options.control)
+        argv.insert(argv.end(), {"--control", switch_control_path(directory, index).string()});
     add_links(options, options.joined.cards + index, shared, argv);
     return argv;
 }
@@ -180,7 +185,7 @@ Result<Card> start_switch(const Options& options, unsigned index, const fs::path
                   .process = {},
                   .output = {},
                   .socket = {},
-                  .control = {},
+                  .control = options.control ? switch_control_path(directory, index) : fs::path(),
                   .log = logs / fmt::format("switch{}.log", index),
                   .flight = {},
                   .died = {}},

@@ -203,7 +203,7 @@ void describe(CLI::App& app, Options& options, Texts& texts) {
                    "[N:]PLAN: fault plan of all cards or of card N, a file or its text (repeatable)")
         ->allow_extra_args(false);
     app.add_flag("--control", options.control,
-                 "A socket for each card at which faults can be ordered; run.json names them");
+                 "A socket for each card and switch at which faults can be ordered; run.json names them");
     app.add_option("--check", options.checks,
                    "race, memory or race,memory: the cards look for mistakes of kernels, which are slow then "
                    "(docs/kernels.md)")

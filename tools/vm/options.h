@@ -61,7 +61,7 @@ struct Options {
     std::string switch_model;                         // empty: that of orrery-switch
     std::vector<std::string> switch_faults;           // of each switch
     std::vector<std::string> faults;                  // of each card: a plan, or a file; empty: none
-    bool control = false;                             // a control socket for each card
+    bool control = false;                             // a control socket for each card and switch
 
     bool module = true;
     std::filesystem::path module_file;  // default: build/kmod/<release>/orrery.ko

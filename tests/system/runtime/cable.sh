@@ -1,6 +1,6 @@
 #!/bin/bash
 # cable.sh ORRERY_VM LOGS OPTION... -- COMMAND...: runs COMMAND in a VM of two cards (CABLE_CARDS), and has a hand at a cable, that of
-# the first port of the first card (CABLE_CARD, CABLE_PORT), which the guest sees by a file /share/cables. It asks for a `cable` with
+# the first port of the first card (CABLE_CARD, CABLE_PORT; switches are counted on behind the cards), which the guest sees by a file /share/cables. It asks for a `cable` with
 # `unplug` or `plug` in it (hand.sh), and has the card's answer.
 set -euo pipefail
 vm=$1 logs=$2

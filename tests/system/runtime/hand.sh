@@ -33,7 +33,7 @@ serve() {
     run=
 }
 
-# LOGS NUMBER: the control socket of a card of the VM with these logs.
+# LOGS NUMBER: the control socket of a card of the VM with these logs, or of a switch, which are counted on behind the cards.
 control_socket() {
     sed -n '/"cards"/,$ s/.*"control": "\([^"]*\)".*/\1/p' "$1/run.json" | sed -n "$(($2 + 1))p"
 }

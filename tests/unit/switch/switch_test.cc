@@ -1,6 +1,10 @@
 // Cards on switches: exact times, shares, order, what is lost, and peers that lie.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <thread>
 
 #include "tests/unit/switch/star.h"
 
@@ -338,6 +342,39 @@ TEST(Switch, TwoOfOneLevelAreNotJoined) {
     EXPECT_FALSE(star.switches[0]->port(0)->up() && star.switches[1]->port(0)->up());
     EXPECT_THAT(star.switches[0]->port(0)->down_reason() + star.switches[1]->port(0)->down_reason(),
                 testing::HasSubstr("both switches are of level 0"));
+}
+
+// As a program does it.
+TEST(SwitchControl, PullsCablesAndCountsFaults) {
+    Star star;
+    SwitchConfig config;
+    config.uid = 0x100;
+    star.listen(config.links);
+    star.listen(config.links);
+    config.control = star.path();
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    config.control.string().copy(address.sun_path, sizeof address.sun_path - 1);
+    auto made = Switch::create(std::move(config));
+    ASSERT_TRUE(made) << made.error();
+    Switch& works = **made;
+    std::thread thread([&works] { works.run(); });
+    const UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const auto ask = [&](const std::string& command) {
+        EXPECT_EQ(::send(client.get(), command.data(), command.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(command.size()));
+        std::array<char, 512> bytes;
+        const ssize_t got = ::recv(client.get(), bytes.data(), bytes.size(), 0);
+        return std::string(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    };
+    EXPECT_EQ(ask("unplug 1\n"), "ok\n");
+    EXPECT_EQ(ask("plug 1\n"), "ok\n");
+    EXPECT_EQ(ask("unplug 2\n"), "error: there is no link at port 2\n");
+    EXPECT_EQ(ask("add link first=2 drop\n"), "ok\n");
+    EXPECT_EQ(ask("hits\n"), "0 passed=0 struck=0 link first=2 drop\nok\n");
+    works.request_stop();
+    thread.join();
 }
 
 TEST(SwitchModel, SaysWhatIsWrong) {

@@ -220,8 +220,10 @@ void Run::write_run_file(const fs::path& qmp) const {
                                 {"control", card.control.string()},
                                 {"log", card.log.string()}});
     for (const auto& one : switches_)
-        run["switches"].push_back(
-            {{"index", one.index}, {"pid", one.process->pid()}, {"log", one.log.string()}});
+        run["switches"].push_back({{"index", one.index},
+                                   {"pid", one.process->pid()},
+                                   {"control", one.control.string()},
+                                   {"log", one.log.string()}});
     const fs::path fresh = logs_ / "run.json.new";
     std::ofstream(fresh) << run.dump(2) << "\n";
     std::error_code error;

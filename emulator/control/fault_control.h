@@ -1,4 +1,5 @@
-// The control socket of a card: faults are ordered and counted there while it runs (docs/faults.md).
+// The control socket of a card or a switch: faults are ordered and counted there while it runs
+// (docs/faults.md).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace orrery::emu {
 
-// Card thread only. One client at a time; a command a line, its answer ends with a line "ok" or "error: ...".
+// The thread of the card or switch only. One client at a time; a command a line, its answer ends with a line
+// "ok" or "error: ...".
 class FaultControl {
   public:
     // Pulls a link port's cable out, or plugs it in.

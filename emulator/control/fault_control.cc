@@ -1,4 +1,4 @@
-#include "emulator/card/fault_control.h"
+#include "emulator/control/fault_control.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
