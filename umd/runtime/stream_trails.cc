@@ -54,12 +54,7 @@ void MarkTrail::add(StreamMarkNote note) noexcept {
     }
 }
 
-void MarkTrail::ended(std::uint64_t index, std::uint64_t end_ps) {
-    if (index < begin_) return;
-    if (entries_.empty()) {
-        behind_ps_ = std::max(behind_ps_, end_ps);
-        return;
-    }
+void MarkTrail::ended_between(std::uint64_t index, std::uint64_t end_ps) {
     // Most come behind all marks, or before the first.
     const auto mark =
         std::ranges::upper_bound(entries_, index, {}, [](const Entry& entry) { return entry.note.index; });

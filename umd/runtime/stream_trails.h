@@ -2,6 +2,7 @@
 // name by address and value, and moments that the program has marked. Whoever has them guards them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -53,8 +54,14 @@ struct StreamMarkNote {
 class MarkTrail {
   public:
     void add(StreamMarkNote note) noexcept;
-    // A packet has ended.
-    void ended(std::uint64_t index, std::uint64_t end_ps);
+    // A packet has ended. In place: it is one of each record, and mostly there are no marks.
+    void ended(std::uint64_t index, std::uint64_t end_ps) {
+        if (index < begin_) return;
+        if (entries_.empty())
+            behind_ps_ = std::max(behind_ps_, end_ps);
+        else
+            ended_between(index, end_ps);
+    }
     // Ends are missing.
     void lose();
     // Of packets below nobody wanted to know: what ends are there of them were others'.
@@ -63,6 +70,8 @@ class MarkTrail {
     void take(std::uint64_t below, std::deque<StreamMarkNote>& marks);
 
   private:
+    void ended_between(std::uint64_t index, std::uint64_t end_ps);
+
     static constexpr std::size_t kMost = std::size_t{1} << 16;
 
     struct Entry {

@@ -18,6 +18,7 @@
 
 #include "umd/prof/profiler.h"
 #include "umd/prof/steps.h"
+#include "umd/runtime/mutex.h"
 #include "umd/runtime/stream_trails.h"
 #include "umd/winsys/winsys.h"
 
@@ -125,7 +126,7 @@ class WorkTrail {
     void note_step(const drm_orr_work_record& record);
 
     const std::uint64_t number_ = next_number();
-    std::mutex mutex_;
+    Mutex mutex_;
     std::deque<Entry> entries_;   // by index
     std::size_t next_ = 0;        // behind the one that was found last: most come in that order
     std::deque<StepNote> steps_;  // by index, too: none has a packet of another one
