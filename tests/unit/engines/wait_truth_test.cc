@@ -164,7 +164,12 @@ class Log final : public JobLog {
         EXPECT_EQ(completion.status, ORR_DONE_OK);
         jobs.at(completion.port) = counts;
     }
-    std::array<JobCounts, 4> jobs{};  // by port
+    void was_at(const PcSample& sample) override {
+        EXPECT_EQ(sample.core, sample.port) << "the n-th kernel has the n-th core";
+        nanoseconds.at(sample.core).at(sample.cause) += sample.count;
+    }
+    std::array<JobCounts, 4> jobs{};                                        // by port
+    std::array<std::array<std::uint64_t, ORR_PC_CAUSES>, 4> nanoseconds{};  // by core and what it did
 };
 
 // Ways of which a piece is a line, which takes 2 us.
@@ -193,6 +198,7 @@ class KernelWaits : public testing::Test {
         VectorConfig config = counted_config();
         config.tlb_entries = 0;
         unit = std::make_unique<VectorUnit>(config, rig.context);
+        unit->sample(kNs);
         item = config.item_cycles * kNs;
     }
     static std::uint64_t* words(void* memory) { return static_cast<std::uint64_t*>(memory); }
@@ -204,6 +210,16 @@ class KernelWaits : public testing::Test {
             ASSERT_TRUE(unit->port(n).start(Rig::words_of(desc), n));
         }
     }
+    // What a core did at each nanosecond is what it did of its kernel.
+    void expect_core(unsigned n) const {
+        const auto& core = log.nanoseconds.at(n);
+        const JobCounts& job = log.jobs.at(n);
+        EXPECT_EQ(core[ORR_PC_ISSUE], job[ORR_JOB_INSTRUCTIONS]) << n;
+        EXPECT_EQ(core[ORR_PC_LATENCY] * kNs, job[ORR_JOB_LATENCY_PS]) << n;
+        EXPECT_EQ(core[ORR_PC_BANDWIDTH] * kNs, job[ORR_JOB_BANDWIDTH_PS]) << n;
+        EXPECT_EQ(core[ORR_PC_LINK] * kNs, job[ORR_JOB_LINK_PS]) << n;
+        EXPECT_EQ(core[ORR_PC_LAUNCH] * kNs, job[ORR_JOB_LAUNCH_PS]) << n;
+    }
     // That n-th of them took so long, of which it waited for bandwidth with what it did not compute, and for
     // answers so long.
     void expect_job(unsigned n, ModelTime busy, ModelTime latency) const {
@@ -214,6 +230,7 @@ class KernelWaits : public testing::Test {
         EXPECT_EQ(job[ORR_JOB_INSTRUCTIONS] * kNs, kInstructions) << n;
         EXPECT_EQ(job[ORR_JOB_BANDWIDTH_PS], busy - latency - item - kInstructions) << n;
         EXPECT_EQ(job[ORR_JOB_LINK_PS], 0u) << n;
+        expect_core(n);
     }
     std::uint64_t of_jobs(orr_job_counter counter) const {
         std::uint64_t sum = 0;
@@ -295,7 +312,7 @@ class PeerWaits : public KernelWaits, public testing::WithParamInterface<unsigne
 TEST_P(PeerWaits, KernelsWaitForEachAnswer) {
     const unsigned n = GetParam();
     link_ring(words(rig.peer.memory.data()), kPeer, kRing);
-    constexpr ModelTime kDelay = 1'234'567;
+    constexpr ModelTime kDelay = 1'234 * kNs;
     start(n, kChase, {kPeer, kFollowed});
     answer([](std::uint64_t) { return kDelay; });
     EXPECT_EQ(rig.peer.last_tag, n * kFollowed);
@@ -308,6 +325,7 @@ TEST_P(PeerWaits, KernelsWaitForEachAnswer) {
         EXPECT_EQ(job[ORR_JOB_BANDWIDTH_PS], 0u) << i;
         // A core comes to each of these loads twice.
         EXPECT_EQ(job[ORR_JOB_BUSY_PS], item + kInstructions + kFar + kFollowed * (kDelay + kNs)) << i;
+        EXPECT_EQ(log.nanoseconds.at(i)[ORR_PC_LINK] * kNs, kFollowed * kDelay) << i;
     }
     EXPECT_EQ(count(ORR_CTR_VECTOR_LINK_PS), n * kFollowed * kDelay);
 }
