@@ -18,11 +18,11 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
         if (subscription == nullptr) return null_argument("subscription");
         if (callback == nullptr) return null_argument("callback");
         ORR_TRY(wanted, read_optional(options, "orrProfOptions"));
-        ORR_TRY(known,
-                check_flags(wanted->want,
-                            orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantCounters |
-                                orrProfWantSamples | orrProfWantPcs | orrProfWantSteps | orrProfWantSignals,
-                            "orrProfSubscribe"));
+        ORR_TRY(known, check_flags(wanted->want,
+                                   orrProfWantCalls | orrProfWantRanges | orrProfWantWork |
+                                       orrProfWantCounters | orrProfWantSamples | orrProfWantPcs |
+                                       orrProfWantSteps | orrProfWantSignals | orrProfWantRangeWork,
+                                   "orrProfSubscribe"));
         ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
         *subscription = *made;
         return {};
@@ -36,7 +36,10 @@ orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription) {
 orrError_t orrProfFlush() {
     return guarded([]() -> Status {
         Runtime* const runtime = Runtime::usable();
-        if (runtime == nullptr) return {};
+        if (runtime == nullptr) {
+            tell_ranges_done();
+            return {};
+        }
         Status first;
         for (Context* context : runtime->contexts()) {
             auto drained = context->work_log().drain();
@@ -44,6 +47,8 @@ orrError_t orrProfFlush() {
             auto sampled = context->sample_log().drain();
             if (!sampled && first) first = std::move(sampled);
         }
+        // What streams have left that are gone, and threads that have ended.
+        tell_ranges_done();
         return first;
     });
 }

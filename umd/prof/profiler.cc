@@ -23,7 +23,7 @@ std::uint64_t host_time_ns() noexcept {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Counters of work cost others room: who wants them says so.
+// Counters of work cost others room, and ranges' sums are of little use without them: who wants them says so.
 constexpr std::uint64_t kUsual = orrProfWantCalls | orrProfWantRanges | orrProfWantWork | orrProfWantSamples |
                                  orrProfWantPcs | orrProfWantSteps | orrProfWantSignals;
 
@@ -77,6 +77,9 @@ void Profiler::update_wanted() {
         live |= bit(slot);
     }
     live_.store(live);
+    constexpr std::uint32_t kRanges = orrProfWantRangeWork | orrProfWantWork;
+    if ((wanted & kRanges) == kRanges && (prof_wanted.load() & kRanges) != kRanges)
+        prof_range_life.fetch_add(1);
     // start_tools() may clear its bit meanwhile.
     std::uint32_t before = prof_wanted.load();
     while (!prof_wanted.compare_exchange_weak(before, (before & kProfNotStarted) | wanted)) {

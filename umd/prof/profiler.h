@@ -20,6 +20,9 @@ inline constexpr std::uint32_t kProfNotStarted = 1u << 31;
 // What any subscription wants, of orrProfWant...: what nobody wants costs this one load.
 inline std::atomic<std::uint32_t> prof_wanted{kProfNotStarted};
 
+// Goes up whenever what cards do for ranges begins to be wanted: a range that began earlier was for others.
+inline std::atomic<std::uint64_t> prof_range_life{0};
+
 // Of what cannot come before the first call.
 inline bool prof_has(std::uint32_t kind) noexcept {
     return (prof_wanted.load(std::memory_order_relaxed) & kind) != 0;

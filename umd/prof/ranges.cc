@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "umd/prof/profiler.h"
 #include "umd/prof/thread_object.h"
 #include "umd/prof/tools.h"
+#include "umd/runtime/clock.h"
 #include "umd/runtime/handle_table.h"
 
 namespace orrery::umd {
@@ -32,10 +35,27 @@ Domains& domains() {
     return *all;
 }
 
+// A thread's ranges of a domain that are open.
+struct Track {
+    std::uint64_t depth = 0;         // how many
+    std::vector<RangeSums*> wanted;  // those of which somebody wants to know what cards do, innermost last
+};
+
 // Of a thread.
 struct Open {
-    std::vector<std::uint64_t> ranges;    // how many, by domain
+    std::vector<Track> ranges;            // by domain
     std::vector<std::uint64_t> external;  // innermost last
+    HeldRanges around;                    // as it is now; null: nobody has asked since, or none is wanted
+
+    Open() = default;
+    Open(const Open&) = delete;
+    Open& operator=(const Open&) = delete;
+    ~Open() {
+        for (Track& track : ranges) {
+            for (; !track.wanted.empty(); track.wanted.pop_back())
+                end_range(track.wanted.back(), static_cast<std::uint64_t>(now_ns()), false);
+        }
+    }
 };
 Result<Open*> open_here() {
     if (auto* const open = thread_object<Open>()) return open;
@@ -52,17 +72,23 @@ Result<std::size_t> number_of(orrProfDomain_t domain) {
                 fmt::ptr(domain));
 }
 
-void tell(orrProfKind kind, std::size_t domain, const char* text, std::uint64_t depth) {
-    if (!prof_wants(orrProfWantRanges)) return;
-    start_tools();  // a range may come before any call
-    if (!prof_wants(orrProfWantRanges)) return;
+// Somebody wants this: a range may come before any call.
+bool wants(std::uint32_t kind) {
+    if (!prof_wants(kind)) return false;
+    start_tools();
+    return prof_wants(kind);
+}
+
+orrProfRecord record_of(orrProfKind kind, std::size_t domain, const char* text, std::uint64_t depth) {
     orrProfRecord record{};
     record.kind = kind;
     record.name = text;
     record.depth = depth;
     if (domain != 0) record.domain = domains().names[domain]->c_str();
-    Profiler::get().tell(record, orrProfWantRanges);
+    return record;
 }
+
+constexpr std::uint32_t kRanges = orrProfWantRanges | orrProfWantRangeWork;
 
 Status no_text() {
     return fail(orrErrorInvalidValue, "the text is null");
@@ -98,7 +124,24 @@ Status push_range(orrProfDomain_t domain, const char* text) {
     ORR_TRY(open, open_here());
     auto& ranges = (*open)->ranges;
     if (ranges.size() <= *number) ranges.resize(*number + 1);
-    tell(orrProfRangeBegin, *number, text, ranges[*number]++);
+    if (!wants(kRanges)) {
+        ++ranges[*number].depth;
+        return {};
+    }
+    Track& track = ranges[*number];
+    orrProfRecord record = record_of(orrProfRangeBegin, *number, text, track.depth);
+    record.host_ns = static_cast<std::uint64_t>(now_ns());
+    if (range_work_wanted()) {
+        track.wanted.push_back(nullptr);
+        RangeSums* const around = track.wanted.size() < 2 ? nullptr : track.wanted.end()[-2];
+        track.wanted.back() = begin_range({text, record.domain, record.depth, record.host_ns, around});
+        record.range = range_number(track.wanted.back());
+        if (track.wanted.back() == nullptr) track.wanted.pop_back();
+        (*open)->around.reset();
+    }
+    ++track.depth;
+    // Whoever is told may push and pop as well.
+    Profiler::get().tell(record, orrProfWantRanges);
     return {};
 }
 
@@ -106,11 +149,46 @@ Status pop_range(orrProfDomain_t domain) {
     ORR_TRY(number, number_of(domain));
     ORR_TRY(open, open_here());
     auto& ranges = (*open)->ranges;
-    if (ranges.size() <= *number || ranges[*number] == 0) {
+    if (ranges.size() <= *number || ranges[*number].depth == 0) {
         return fail(orrErrorInvalidValue, "this thread has no range of that domain open: push one first");
     }
-    tell(orrProfRangeEnd, *number, nullptr, --ranges[*number]);
+    Track& track = ranges[*number];
+    --track.depth;
+    RangeSums* ended = nullptr;
+    if (!track.wanted.empty() && range_depth(*track.wanted.back()) == track.depth) {
+        ended = track.wanted.back();
+        track.wanted.pop_back();
+        (*open)->around.reset();
+    }
+    if (ended == nullptr && !wants(kRanges)) return {};
+    orrProfRecord record = record_of(orrProfRangeEnd, *number, nullptr, track.depth);
+    record.host_ns = static_cast<std::uint64_t>(now_ns());
+    record.range = range_number(ended);
+    Profiler::get().tell(record, orrProfWantRanges);
+    if (ended == nullptr) return {};
+    end_range(ended, record.host_ns, true);
+    tell_ranges_done();
     return {};
+}
+
+HeldRanges ranges_around() noexcept {
+    if (!prof_has(orrProfWantRangeWork)) return {};
+    auto* const open = thread_object<Open>();
+    if (open == nullptr || open->around != nullptr) return open == nullptr ? nullptr : open->around;
+    try {
+        std::vector<RangeSums*> innermost;
+        for (const Track& track : open->ranges) {
+            if (!track.wanted.empty()) innermost.push_back(track.wanted.back());
+        }
+        if (!innermost.empty()) open->around = std::make_shared<const RangesAround>(std::move(innermost));
+    } catch (const std::bad_alloc&) {
+        // It is in no range's sums.
+    }
+    return open->around;
+}
+
+void miss_in_ranges() noexcept {
+    if (const HeldRanges around = ranges_around()) around->miss();
 }
 
 Status mark(orrProfDomain_t domain, const char* text) {
@@ -118,7 +196,9 @@ Status mark(orrProfDomain_t domain, const char* text) {
     ORR_TRY(number, number_of(domain));
     const auto* const open = thread_object<Open>();
     const bool inside = open != nullptr && open->ranges.size() > *number;
-    tell(orrProfMarker, *number, text, inside ? open->ranges[*number] : 0);
+    if (!wants(orrProfWantRanges)) return {};
+    orrProfRecord record = record_of(orrProfMarker, *number, text, inside ? open->ranges[*number].depth : 0);
+    Profiler::get().tell(record, orrProfWantRanges);
     return {};
 }
 

@@ -184,7 +184,7 @@ void PcLog::tell(const drm_orr_pc_record& ended, Stream& stream) {
     record.index = ended.group;
     record.start_ps = ended.start_ps;
     // Of a packet that nobody wanted to know of.
-    if (!stream.trail().find(record, told, work, semaphore, false)) return;
+    if (!stream.trail().find(record, told, work, semaphore, nullptr)) return;
     told.kind = orrProfPcSampled;
     std::unordered_map<std::uint64_t, std::optional<Context::CodePlace>> places;
     for (const auto& [each, period_ns] : job.mapped()) {

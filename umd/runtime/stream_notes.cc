@@ -38,7 +38,11 @@ void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote not
         case Op::kNone:
             break;
     }
-    if (use_ != Use::kWork || work.name == nullptr || !log.want()) return;
+    if (use_ != Use::kWork || work.name == nullptr) return;
+    if (!log.want()) {
+        if (work.operation != orrProfOperationWait) miss_in_ranges();
+        return;
+    }
     note_sides(packet, work);
     trail_.add(index, work, log.life());
 }

@@ -155,11 +155,12 @@ void WorkTrail::live(std::uint64_t index, std::uint64_t life) {
 
 void WorkTrail::add(std::uint64_t index, const WorkNote& note, std::uint64_t life) noexcept {
     const ThreadMarks& marks = thread_marks();
-    const Entry entry{
-        index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()), note,
-        false};
+    Entry entry{index, marks.correlation, marks.external, prof_thread(), static_cast<std::uint64_t>(now_ns()),
+                note};
+    if (note.operation != orrProfOperationWait) entry.ranges = ranges_around();
     const std::lock_guard lock(mutex_);
     live(index, life);
+    has_ranges_ = has_ranges_ || entry.ranges != nullptr;
     last_index_ = index + 1;
     if (entries_.size() == kMost) {
         lost_below_ = std::max(lost_below_, entries_.front().index + 1);
@@ -169,6 +170,7 @@ void WorkTrail::add(std::uint64_t index, const WorkNote& note, std::uint64_t lif
         entries_.push_back(entry);
     } catch (const std::bad_alloc&) {
         if (note.operation != orrProfOperationWait) ++lost_;
+        if (entry.ranges != nullptr) entry.ranges->miss();
     }
 }
 
@@ -176,8 +178,18 @@ void WorkTrail::forget_first() noexcept {
     const Entry& first = entries_.front();
     // A wait that found its semaphore there has no record.
     if (!first.told && first.index < lost_below_ && first.note.operation != orrProfOperationWait) ++lost_;
+    if (first.ranges != nullptr) first.ranges->miss();
     entries_.pop_front();
     next_ -= next_ == 0 ? 0 : 1;
+}
+
+void WorkTrail::end_ranges() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(has_ranges_, false)) return;
+    for (Entry& entry : entries_) {
+        if (entry.ranges != nullptr) entry.ranges->miss();
+        entry.ranges.reset();
+    }
 }
 
 void WorkTrail::lose() {
@@ -244,7 +256,7 @@ void WorkTrail::take_marks(std::uint64_t below, std::deque<StreamMarkNote>& mark
 }
 
 bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
-                     std::uint64_t& semaphore, bool tells) {
+                     std::uint64_t& semaphore, HeldRanges* ranges) {
     const std::lock_guard lock(mutex_);
     drm_orr_work_record whole = record;
     if (record.kind == ORR_WORK_WAIT) {
@@ -277,7 +289,11 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     work.used_ps = whole.used_ps;
     work.submitted_ns = entry->submitted_ns;
     work.outcome = outcome_of(whole.status);
-    entry->told = entry->told || (tells && work.outcome != orrProfOutcomePreempted);
+    if (ranges != nullptr) {
+        const bool ends = work.outcome != orrProfOutcomePreempted;
+        entry->told = entry->told || ends;
+        *ranges = ends ? std::exchange(entry->ranges, nullptr) : entry->ranges;
+    }
     work.bytes = entry->note.bytes;
     work.source = entry->note.source;
     work.destination = entry->note.destination;
@@ -417,13 +433,16 @@ Status WorkLog::drain() {
         Telling() { t_telling = true; }
         ~Telling() { t_telling = false; }
     } const telling;
-    return tell_all();
+    Status all = tell_all();
+    tell_ranges_done();
+    return all;
 }
 
 Status WorkLog::tell_all() {
     struct Known {
         std::shared_ptr<Stream> stream;
         std::uint64_t executed;  // before the card's records are read: all of these are among them
+        bool over;               // so it is with all that is not executed and was begun
         std::uint32_t number;
         std::string label{};  // once it is told of
     };
@@ -434,9 +453,11 @@ Status WorkLog::tell_all() {
         for (auto& stream : context_.fleet().streams(&context_)) {
             if (!stream->hardware_number()) continue;  // another one may have its number
             if (late && std::ranges::find(streams, stream, &Known::stream) != streams.end()) continue;
+            const bool over = !late && stream->over(~std::uint64_t{0});
             const std::uint64_t executed = late ? 0 : stream->executed();
             const std::uint32_t number = stream->number();
-            streams.push_back({.stream = std::move(stream), .executed = executed, .number = number});
+            streams.push_back(
+                {.stream = std::move(stream), .executed = executed, .over = over, .number = number});
         }
     };
     bool looked = false;
@@ -458,7 +479,12 @@ Status WorkLog::tell_all() {
         did_ = std::vector<drm_orr_work_counters>(room);
     WorkRead read{};
     do {
-        ORR_TRY(got, context_.winsys().read_work(records, did_));
+        const auto got = context_.winsys().read_work(records, did_);
+        if (!got) {
+            for (const Known& known : streams)
+                if (got.error().code == orrErrorDeviceLost) known.stream->trail().end_ranges();
+            return std::unexpected(got.error());
+        }
         read = *got;
         // One look at the clock for all: in a VM it costs as much as the rest of a record.
         const auto read_ns = static_cast<std::uint64_t>(now_ns());
@@ -496,8 +522,10 @@ Status WorkLog::tell_all() {
         return known == streams.end() ? nullptr : known->stream.get();
     });
     std::uint64_t count = 0;
-    for (const Known& known : streams)
+    for (const Known& known : streams) {
         count += known.stream->trail().drop(known.executed);
+        if (known.over) known.stream->trail().end_ranges();
+    }
     if (count != 0) lost_ = lost_.value_or(0) + count;
     if (const auto lost = std::exchange(lost_, std::nullopt)) tell_lost(*lost);
     for (const StepNote& step : std::exchange(steps_, {})) {
@@ -512,6 +540,7 @@ Status WorkLog::tell_all() {
 void WorkLog::Kept::clear() {
     signal.reset();
     counters.reset();
+    ranges.reset();
     semaphore_name.clear();
     work.counters = nullptr;
     work.semaphore = work.value = 0;
@@ -528,7 +557,7 @@ bool WorkLog::read_one(const drm_orr_work_record& record, Stream& stream, Kept& 
         if (stream.use() == Stream::Use::kHostSignals) one.signal->stream = 0;
         semaphore = record.va;
     } else {
-        if (!stream.trail().find(record, one.record, one.work, semaphore, true)) return false;
+        if (!stream.trail().find(record, one.record, one.work, semaphore, &one.ranges)) return false;
         if (one.work.from == orrProfFromOutside && context_.fleet().may_have_signalled(semaphore))
             one.work.from = orrProfFromUnknown;
         one.work.device = context_.device();
@@ -543,6 +572,7 @@ void WorkLog::keep(Kept one) {
         const bool counts = first.signal || (first.work.operation != orrProfOperationWait &&
                                              first.work.outcome != orrProfOutcomePreempted);
         lost_ = lost_.value_or(0) + (counts ? 1 : 0);
+        if (first.ranges != nullptr && counts) first.ranges->miss();
         backlog_.pop_front();
     }
     backlog_.push_back(std::move(one));
@@ -564,6 +594,8 @@ void WorkLog::tell(Kept& one, const std::string& stream_name) {
     one.record.kind = orrProfWorkDone;
     one.record.params = &one.work;
     Profiler::get().tell_as_it_is(one.record, orrProfWantWork);
+    // Whoever is told of the ranges has been told of this before.
+    if (const HeldRanges ranges = std::exchange(one.ranges, nullptr)) ranges->add(one.work);
 }
 
 void WorkLog::tell_backlog() {

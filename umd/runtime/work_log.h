@@ -17,6 +17,7 @@
 #include <orrery/prof.h>
 
 #include "umd/prof/profiler.h"
+#include "umd/prof/ranges.h"
 #include "umd/prof/steps.h"
 #include "umd/runtime/mutex.h"
 #include "umd/runtime/stream_trails.h"
@@ -87,12 +88,16 @@ class SignalLog {
 // A stream's packets of which the card may still have something to say. Threads: any.
 class WorkTrail {
   public:
+    WorkTrail() = default;
+    ~WorkTrail() { end_ranges(); }
+    WorkTrail(const WorkTrail&) = delete;
+    WorkTrail& operator=(const WorkTrail&) = delete;
     // Of this thread's call, in that life of the log.
     void add(std::uint64_t index, const WorkNote& note, std::uint64_t life) noexcept;
     // What to tell of a record. False: nothing, as nobody wanted it, or it is half of a wait. *semaphore:
-    // that it waited for, or 0. `tells`: it will be told as work.
+    // that it waited for, or 0. *ranges: those it was submitted in; null: it will not be told as work.
     bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
-              std::uint64_t& semaphore, bool tells);
+              std::uint64_t& semaphore, HeldRanges* ranges);
     void add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value, std::uint64_t semaphore,
                     std::int32_t memory, std::uint64_t life) noexcept;
     // The same of a record of a signal; false: nobody wanted it.
@@ -104,6 +109,8 @@ class WorkTrail {
     void lose();
     // The card has said all that it will of packets below. How many of them were lost, since the last one.
     std::uint64_t drop(std::uint64_t below);
+    // The card will say no more of what is here: its ranges need not wait for it.
+    void end_ranges() noexcept;
     // These packets are a step, the first of the submission at `index`; before the card can come to them.
     void add_step(std::uint64_t index, const StepNote& note, std::uint64_t life) noexcept;
     // Of packets below, of which the card has said all, the steps with their times go behind `steps`.
@@ -117,7 +124,8 @@ class WorkTrail {
     struct Entry {
         std::uint64_t index = 0, correlation = 0, external = 0, thread = 0, submitted_ns = 0;
         WorkNote note;
-        bool told = false;  // its end
+        bool told = false;    // its end
+        HeldRanges ranges{};  // that it was submitted in; null: none, or its end is told with them
     };
     static std::uint64_t next_number();
     // What comes at this index is wanted in that life.
@@ -128,6 +136,7 @@ class WorkTrail {
     const std::uint64_t number_ = next_number();
     Mutex mutex_;
     std::deque<Entry> entries_;   // by index
+    bool has_ranges_ = false;     // some of them may
     std::size_t next_ = 0;        // behind the one that was found last: most come in that order
     std::deque<StepNote> steps_;  // by index, too: none has a packet of another one
     std::optional<drm_orr_work_record> wait_;
@@ -171,6 +180,7 @@ class WorkLog {
         std::optional<orrProfSignal> signal{};  // then it is that, and no work
         std::string stream_name{}, semaphore_name{};
         std::optional<orrProfWorkCounters> counters{};
+        HeldRanges ranges{};
         // For the next record: what only some have. To make all anew is a tenth of what one takes.
         void clear();
     };

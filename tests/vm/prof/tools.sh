@@ -27,6 +27,24 @@ read -r _ _ _ _ launches _ work _ samples _ pcs _ lost </tmp/witness
 [ "$(column count /tmp/two/pc_sample.csv)" = "$pcs" ] || fail "pcs: $(column count /tmp/two/pc_sample.csv) and $pcs"
 moments=$(tail -n +2 /tmp/two/sample.csv | cut -d, -f3 | sort -u | wc -l)
 [ "$moments" = "$samples" ] || fail "samples: $moments and $samples"
+# What the library told the witness of ranges is what the profile adds up, counter by counter; and of a range of the
+# witness's own around all of it, which was open when the program's thread ended.
+WITNESS_RANGES=1 ORR_PROF_TOOL=$witness \
+    orrery-prof record -o /tmp/ranges.prof --counters -- vector_basics --quick >/tmp/out 2>/tmp/said || fail "$(cat /tmp/said)"
+grep -v '^witness range,' /tmp/said || true
+grep -Eq '^witness: .* lost 0$' /tmp/said || fail "ranges: $(cat /tmp/said)"
+orrery-prof export /tmp/ranges.prof --csv /tmp/ranges
+sed -n 's/^witness range,//p' /tmp/said | sort >/tmp/library
+awk -F, '{ sub(/\r$/, "") } FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    FILENAME ~ /range.csv/ { name[$at["range"]] = $at["name"] "," (1 - $at["open"]); next }
+    { sub(/^[0-9]+/, name[$1]); print }' /tmp/ranges/range.csv /tmp/ranges/range_work.csv | sort >/tmp/profile
+cat /tmp/profile
+cmp /tmp/library /tmp/profile || fail "ranges: $(diff /tmp/library /tmp/profile)"
+grep -Eq '^all,0,[1-9][0-9]*,9,' /tmp/library || fail "the range around all: $(cat /tmp/library)"
+[ "$(grep -Ec '^(saxpy|reduction|scan|transpose|softmax|layer norm),1,[1-9]' /tmp/library)" = 6 ] || fail "too few ranges: $(cat /tmp/library)"
+# And nothing of that took model time.
+orrery-prof compare /tmp/two.prof /tmp/ranges.prof >/tmp/changes
+[ "$(grep -Ec '^  (saxpy|scan_parts|transpose|softmax|layer_norm) +1 +1 .* exactly equal$' /tmp/changes)" = 5 ] || fail "model time: $(cat /tmp/changes)"
 # With others each: who comes second is told who has what, and the first one's go on.
 WITNESS_SAMPLES=9000 WITNESS_PC=2000 ORR_PROF_TOOL=$witness \
     orrery-prof record -o /tmp/other.prof --samples 6 --pc 1 -- vector_basics --quick >/tmp/out 2>/tmp/said || fail "$(cat /tmp/said)"

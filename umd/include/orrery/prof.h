@@ -43,6 +43,7 @@ typedef enum orrProfKind {
     orrProfStepDone = 10, /**< a part of what one call does has been done: params is an orrProfStep */
     orrProfSignalDone = 11,   /**< a card has signalled a semaphore: params is an orrProfSignal */
     orrProfStreamMarker = 12, /**< a stream has come to a marker: params is an orrProfStreamMark */
+    orrProfRangeDone = 13,    /**< all that was submitted in a range is over: params is an orrProfRangeWork */
 } orrProfKind;
 
 /** What a subscriber wants: a sum of these. */
@@ -58,6 +59,9 @@ typedef enum orrProfKind {
 #define orrProfWantSteps 64u
 /* beside orrProfWantWork: orrProfSignalDone of what is submitted from now on */
 #define orrProfWantSignals 128u
+/* beside orrProfWantWork: orrProfRangeDone of ranges that begin from now on; beside orrProfWantCounters with
+ * what was counted */
+#define orrProfWantRangeWork 256u
 
 /** What a packet of a stream was. */
 typedef enum orrProfOperation {
@@ -230,6 +234,43 @@ typedef struct orrProfStreamMark {
     uint64_t submitted_ns; /**< when it was marked, CLOCK_MONOTONIC */
 } orrProfStreamMark;
 
+/**
+ * What cards did for a range (orrProfRangePush): for the kernels, copies and fills that its thread submitted
+ * while it was open, with those in ranges of the same domain within it. It is told once, when the range has
+ * ended and all of that has been told as orrProfWork, or will never be; behind that work, on any thread. The
+ * sums are exactly those of these records. The record has the range's name (its first 1,023 bytes), number,
+ * domain and depth, and the correlation, external number and thread that it began with.
+ *
+ * Not told: ranges that began before somebody wanted it or before a fork(), and those that are open when the
+ * process ends. At most 65,536 are open or not told yet at a time: `untold` counts those beyond, and their
+ * work is in the ranges around.
+ */
+typedef struct orrProfRangeWork {
+    size_t size;       /**< see ORR_INIT */
+    uint64_t around;   /**< number of the range of the same domain around it; 0: none that is told */
+    uint64_t begin_ns; /**< of orrProfRangePush, CLOCK_MONOTONIC */
+    uint64_t end_ns;   /**< of orrProfRangePop, or of the thread's end */
+    uint32_t ended;    /**< 1: by orrProfRangePop; 0: its thread ended while it was open */
+    uint32_t reserved; /**< 0 */
+    uint64_t kernels;  /**< that ended; one that was preempted is one */
+    uint64_t copies;
+    uint64_t fills;
+    uint64_t failed;    /**< of these three: as their orrProfOutcome says */
+    uint64_t missing;   /**< kernels, copies and fills whose end is not among these, as its record was lost,
+                             or their stream stopped before */
+    uint64_t kernel_ps; /**< model time of kernels from begin to end, summed */
+    uint64_t copy_ps;   /**< likewise of copies and fills */
+    uint64_t used_ps;   /**< engine time, as orrProfWork has it */
+    uint64_t records;   /**< how many orrProfWork these were: one that was preempted has several */
+    uint64_t counted;   /**< how many of them had counters: what others did is in no counter */
+    uint64_t untold;    /**< ranges that began since the one told before and are told to nobody */
+    /**
+     * Sums, and how far all of them were known (`size`); but `cores` is the most that one of them had, and
+     * link_ports those of any. Null: counted is 0. Lives until the callback returns.
+     */
+    const orrProfWorkCounters* counters;
+} orrProfRangeWork;
+
 /** What a step is of. */
 typedef enum orrProfOwner {
     orrProfOwnerGraph = 1, /**< an orrGraphExec_t */
@@ -307,6 +348,7 @@ typedef struct orrProfRecord {
     uint64_t* data;
     const char* domain; /**< of ranges and markers: the domain's name; null: the program's own */
     uint64_t depth;     /**< of ranges: how many of the domain the thread has open around it */
+    uint64_t range;     /**< of ranges: a number, from 1; 0: there is no orrProfRangeWork of it */
 } orrProfRecord;
 
 typedef void (*orrProfCallback)(void* user, const orrProfRecord* record);
@@ -315,8 +357,10 @@ typedef void (*orrProfCallback)(void* user, const orrProfRecord* record);
 #define orrProfMaxSubscriptions 8u
 
 typedef struct orrProfOptions {
-    size_t size;   /**< see ORR_INIT */
-    uint64_t want; /**< orrProfWant...; 0: all but orrProfWantCounters, which cost others' records room */
+    size_t size; /**< see ORR_INIT */
+    /** orrProfWant...; 0: all but orrProfWantCounters, which cost others' records room, and
+     * orrProfWantRangeWork. */
+    uint64_t want;
 } orrProfOptions;
 /** options may be null. orrErrorOutOfMemory: there are orrProfMaxSubscriptions already. */
 ORR_API orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback callback, void* user,
@@ -448,7 +492,8 @@ ORR_API orrError_t orrProfReadClock(orrProfClock* clock, int device);
 
 /** The same name gives the same one again. At most 1,024, each with a name of at most 255 bytes. */
 ORR_API orrError_t orrProfDomainCreate(orrProfDomain_t* domain, const char* name);
-/** Begins a range of this thread, within those of the same domain that are open. */
+/** Begins a range of this thread, within those of the same domain that are open. What cards do for it:
+ * orrProfRangeWork. */
 ORR_API orrError_t orrProfRangePush(orrProfDomain_t domain, const char* text);
 /** Ends the innermost one. orrErrorInvalidValue: there is none. */
 ORR_API orrError_t orrProfRangePop(orrProfDomain_t domain);

@@ -1,0 +1,265 @@
+#include "umd/prof/range_work.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orrery::umd {
+
+struct RangeSums {
+    std::uint64_t number = 0;
+    std::uint64_t holders = 1;
+    std::uint64_t life = 0;     // see prof_range_life
+    std::uint64_t process = 0;  // goes up in a child after fork()
+    RangeSums* around = nullptr;
+    RangeSums* next = nullptr;  // of those that have ended
+    std::string text;
+    const char* domain = nullptr;
+    std::uint64_t depth = 0, correlation = 0, external = 0, thread = 0;
+    orrProfRangeWork work = ORR_INIT(orrProfRangeWork);
+    orrProfWorkCounters counters = ORR_INIT(orrProfWorkCounters);
+};
+
+namespace {
+
+constexpr std::size_t kMaxText = 1023;
+
+void add_counters(orrProfWorkCounters& sum, const orrProfWorkCounters& more) noexcept {
+    using Words = std::array<std::uint64_t, sizeof(orrProfWorkCounters) / sizeof(std::uint64_t)>;
+    auto all = std::bit_cast<Words>(sum);
+    const auto own = std::bit_cast<Words>(more);
+    all[0] = std::min(all[0], own[0]);  // the size: what not all of them know is not known
+    const std::size_t known = all[0] / sizeof(std::uint64_t);
+    for (std::size_t i = 1; i < all.size(); ++i)
+        all.at(i) = i < known ? all.at(i) + own.at(i) : 0;
+    const auto cores = std::max(sum.cores, more.cores), ports = sum.link_ports | more.link_ports;
+    sum = std::bit_cast<orrProfWorkCounters>(all);
+    sum.cores = known > offsetof(orrProfWorkCounters, cores) / sizeof(std::uint64_t) ? cores : 0;
+    sum.link_ports = known == all.size() ? ports : 0;
+}
+
+void add_work(RangeSums& to, const orrProfWork& one) noexcept {
+    orrProfRangeWork& sum = to.work;
+    const bool kernel = one.operation == orrProfOperationKernel;
+    ++sum.records;
+    (kernel ? sum.kernel_ps : sum.copy_ps) += one.end_ps - one.begin_ps;
+    sum.used_ps += one.used_ps;
+    if (one.counters != nullptr) {
+        ++sum.counted;
+        add_counters(to.counters, *one.counters);
+    }
+    if (one.outcome == orrProfOutcomePreempted) return;
+    ++(kernel ? sum.kernels : one.operation == orrProfOperationFill ? sum.fills : sum.copies);
+    sum.failed += one.outcome == orrProfOutcomeFailed ? 1 : 0;
+}
+
+void add_range(RangeSums& to, const RangeSums& within) noexcept {
+    const orrProfRangeWork& more = within.work;
+    to.work.kernels += more.kernels;
+    to.work.copies += more.copies;
+    to.work.fills += more.fills;
+    to.work.failed += more.failed;
+    to.work.missing += more.missing;
+    to.work.records += more.records;
+    to.work.counted += more.counted;
+    to.work.kernel_ps += more.kernel_ps;
+    to.work.copy_ps += more.copy_ps;
+    to.work.used_ps += more.used_ps;
+    if (more.counted != 0) add_counters(to.counters, within.counters);
+}
+
+// All ranges of the process that somebody wants to know of. Nothing is called while mutex_ is held.
+class RangeBook {
+  public:
+    static RangeBook& get() {
+        static RangeBook* const book = std::make_unique<RangeBook>().release();  // threads may end late
+        return *book;
+    }
+    RangeBook() {
+        // A thread that forks holds the mutex meanwhile, so the child finds it in order.
+        (void)::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                               [] {
+                                   get().enter_child();
+                                   get().mutex_.unlock();
+                               });
+    }
+
+    RangeSums* begin(const RangeBegun& begun) noexcept {
+        std::unique_ptr<RangeSums> made;
+        try {
+            made = std::make_unique<RangeSums>();
+            made->text = std::string_view(begun.text).substr(0, kMaxText);
+        } catch (const std::exception&) {
+            made = nullptr;
+        }
+        const std::lock_guard lock(mutex_);
+        if (made == nullptr || count_ >= kMostRanges) {
+            ++untold_;
+            return nullptr;
+        }
+        ++count_;
+        made->number = ++last_;
+        made->life = prof_range_life.load();
+        made->process = process_;
+        made->domain = begun.domain;
+        made->depth = begun.depth;
+        const ThreadMarks& marks = thread_marks();
+        made->correlation = marks.correlation;
+        made->external = marks.external;
+        made->thread = prof_thread();
+        made->work.begin_ns = begun.begin_ns;
+        // What began for others is told to nobody.
+        if (begun.around != nullptr && told(*begun.around)) {
+            made->around = begun.around;
+            ++made->around->holders;
+            made->work.around = made->around->number;
+        }
+        return made.release();
+    }
+    void end(RangeSums* range, std::uint64_t end_ns, bool popped) noexcept {
+        const std::lock_guard lock(mutex_);
+        range->work.end_ns = end_ns;
+        range->work.ended = popped ? 1 : 0;
+        let_go(range);
+    }
+    void hold(const std::vector<RangeSums*>& ranges) noexcept {
+        const std::lock_guard lock(mutex_);
+        for (RangeSums* range : ranges)
+            ++range->holders;
+    }
+    void let_go_of(const std::vector<RangeSums*>& ranges) noexcept {
+        const std::lock_guard lock(mutex_);
+        for (RangeSums* range : ranges)
+            let_go(range);
+    }
+    template <typename What>
+    void of_each(const std::vector<RangeSums*>& ranges, const What& what) noexcept {
+        const std::lock_guard lock(mutex_);
+        for (RangeSums* range : ranges)
+            what(*range);
+    }
+    // The ones that have ended, in that order; *untold: how many began since the last time and are not told.
+    RangeSums* take_done(std::uint64_t& untold) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (first_ == nullptr) return nullptr;
+        untold = std::exchange(untold_, 0);
+        last_done_ = nullptr;
+        return std::exchange(first_, nullptr);
+    }
+    // Of one that was taken.
+    void forget(RangeSums* range) noexcept {
+        const std::unique_ptr<RangeSums> gone(range);
+        const std::lock_guard lock(mutex_);
+        count_ -= range->process == process_ ? 1 : 0;
+    }
+
+  private:
+    bool told(const RangeSums& range) const {
+        return range.process == process_ && range.life == prof_range_life.load() && range_work_wanted();
+    }
+    void let_go(RangeSums* range) noexcept {
+        while (range != nullptr && --range->holders == 0) {
+            RangeSums* const around = range->around;
+            if (around != nullptr) add_range(*around, *range);
+            if (told(*range)) {
+                (last_done_ == nullptr ? first_ : last_done_->next) = range;
+                last_done_ = range;
+            } else {
+                count_ -= range->process == process_ ? 1 : 0;
+                const std::unique_ptr<RangeSums> gone(range);
+            }
+            range = around;
+        }
+    }
+    // The parent's cards tell the parent.
+    void enter_child() noexcept {
+        ++process_;
+        count_ = 0;
+        untold_ = 0;
+        last_done_ = nullptr;
+        while (first_ != nullptr) {
+            const std::unique_ptr<RangeSums> gone(first_);
+            first_ = gone->next;
+        }
+    }
+
+    std::mutex mutex_;
+    std::size_t count_ = 0;
+    std::uint64_t last_ = 0, process_ = 0, untold_ = 0;
+    RangeSums *first_ = nullptr, *last_done_ = nullptr;
+};
+
+void tell(const RangeSums& range, std::uint64_t untold) noexcept {
+    orrProfRangeWork work = range.work;
+    work.untold = untold;
+    work.counters = work.counted == 0 ? nullptr : &range.counters;
+    orrProfRecord record = ORR_INIT(orrProfRecord);
+    record.kind = orrProfRangeDone;
+    record.name = range.text.c_str();
+    record.params = &work;
+    record.domain = range.domain;
+    record.depth = range.depth;
+    record.correlation = range.correlation;
+    record.external = range.external;
+    record.thread = range.thread;
+    record.range = range.number;
+    Profiler::get().tell_as_it_is(record, orrProfWantRangeWork);
+}
+
+}  // namespace
+
+RangeSums* begin_range(const RangeBegun& begun) noexcept {
+    return RangeBook::get().begin(begun);
+}
+
+void end_range(RangeSums* range, std::uint64_t end_ns, bool popped) noexcept {
+    if (range != nullptr) RangeBook::get().end(range, end_ns, popped);
+}
+
+std::uint64_t range_number(const RangeSums* range) noexcept {
+    return range == nullptr ? 0 : range->number;
+}
+
+std::uint64_t range_depth(const RangeSums& range) noexcept {
+    return range.depth;
+}
+
+RangesAround::RangesAround(std::vector<RangeSums*> innermost) noexcept : innermost_(std::move(innermost)) {
+    RangeBook::get().hold(innermost_);
+}
+
+RangesAround::~RangesAround() {
+    RangeBook::get().let_go_of(innermost_);
+}
+
+void RangesAround::add(const orrProfWork& work) const noexcept {
+    RangeBook::get().of_each(innermost_, [&](RangeSums& range) { add_work(range, work); });
+}
+
+void RangesAround::miss() const noexcept {
+    RangeBook::get().of_each(innermost_, [](RangeSums& range) { ++range.work.missing; });
+}
+
+void tell_ranges_done() noexcept {
+    // Whoever is inside of a callback would tell them past it.
+    if (!prof_has(orrProfWantRangeWork) || thread_marks().inside != 0) return;
+    RangeBook& book = RangeBook::get();
+    std::uint64_t untold = 0;
+    for (RangeSums* range = book.take_done(untold); range != nullptr;) {
+        RangeSums* const next = range->next;
+        // Those whom it is for may have gone meanwhile.
+        if (range->life == prof_range_life.load()) tell(*range, std::exchange(untold, 0));
+        book.forget(range);
+        range = next;
+    }
+}
+
+}  // namespace orrery::umd
