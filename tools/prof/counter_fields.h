@@ -1,7 +1,9 @@
 // What is counted of a kernel or copy, by the names that profiles are exported and shown with.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "tools/prof/format.h"
@@ -14,6 +16,7 @@ struct CounterField {
     const char* counter;  // the card's that goes up by it; its own name where there is none
     const char* unit;
 };
+// In the order of the record.
 inline constexpr std::array<CounterField, 40> kCounterFields = {{
     {"busy_ps", &WorkCountersRecord::busy_ps, "vector_busy_ps", "ps"},
     {"vram_read", &WorkCountersRecord::vram_read, "vram_read", "bytes"},
@@ -56,5 +59,17 @@ inline constexpr std::array<CounterField, 40> kCounterFields = {{
     {"copy_credit_ps", &WorkCountersRecord::copy_credit_ps, "copy_credit_ps", "ps"},
     {"copy_peer_ps", &WorkCountersRecord::copy_peer_ps, "copy_peer_ps", "ps"},
 }};
+
+// A record ends in front of the first that is not known, as the card or whoever wrote it does not count it.
+inline bool knows(const WorkCountersRecord& record, std::uint64_t WorkCountersRecord::* value) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(&record);
+    return reinterpret_cast<const std::byte*>(&(record.*value) + 1) - begin <= record.head.bytes;
+}
+// The first so many of kCounterFields.
+inline std::size_t known_fields(const WorkCountersRecord& record) {
+    const auto unknown = std::ranges::find_if_not(
+        kCounterFields, [&](const CounterField& field) { return knows(record, field.value); });
+    return static_cast<std::size_t>(unknown - kCounterFields.begin());
+}
 
 }  // namespace orrery::prof

@@ -190,7 +190,7 @@ static_assert(sizeof(WorkLostRecord) == 16);
 
 // What the hardware counted for one piece of work, kernels and copies only: at most one for a Work record,
 // which stands somewhere before it in the part and has the same stream, index and begin_ps. A later minor
-// puts more at the end (head.bytes), and a reader takes 0 for what is not there. Meanings as in
+// puts more at the end (head.bytes); what is not there is not known, and not 0. Meanings as in
 // docs/counters.md, of this work alone; bytes are as bandwidth is charged for them, whole lines of 64 bytes.
 struct WorkCountersRecord {
     RecordHead head;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -403,13 +405,23 @@ void add_sum_cells(std::vector<std::string>& cells, const WorkSums& sums) {
     cells.push_back(text::grouped(sums.copies));
     cells.push_back(text::duration(sums.kernel_ps + sums.copy_ps));
     if (sums.counted == 0) return;
-    const std::uint64_t flops = sums[&C::flops_f16] + sums[&C::flops_f32] + sums[&C::flops_f64];
-    cells.push_back(text::grouped(flops));
+    // Nothing: not known.
+    const auto of = [&](std::initializer_list<std::uint64_t C::*> fields) -> std::optional<std::uint64_t> {
+        std::uint64_t sum = 0;
+        for (const auto field : fields) {
+            if (!sums.knows(field)) return {};
+            sum += sums[field];
+        }
+        return sum;
+    };
+    const auto flops = of({&C::flops_f16, &C::flops_f32, &C::flops_f64});
+    cells.push_back(flops ? text::grouped(*flops) : "");
     const std::uint64_t ps = sums.counted_ps();
-    cells.push_back(ps == 0 ? "" : number(1e3 * static_cast<double>(flops) / static_cast<double>(ps)));
-    cells.push_back(bytes_text(sums[&C::vram_read] + sums[&C::vram_written]));
-    cells.push_back(bytes_text(sums[&C::host_read] + sums[&C::host_written]));
-    cells.push_back(bytes_text(sums[&C::link_read] + sums[&C::link_written]));
+    cells.push_back(ps == 0 || !flops ? ""
+                                      : number(1e3 * static_cast<double>(*flops) / static_cast<double>(ps)));
+    for (const auto bytes : {of({&C::vram_read, &C::vram_written}), of({&C::host_read, &C::host_written}),
+                             of({&C::link_read, &C::link_written})})
+        cells.push_back(bytes ? bytes_text(*bytes) : "");
     cells.push_back(sums.counted == sums.work ? "" : fmt::format("{} not counted", sums.work - sums.counted));
 }
 

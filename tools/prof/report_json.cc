@@ -77,7 +77,7 @@ Json json_of(const WorkSums& sums) {
                  {"copy_ps", sums.copy_ps},
                  {"counted", sums.counted}};
     for (std::size_t i = 0; i < kCounterFields.size() && sums.counted > 0; ++i)
-        json["counters"][kCounterFields[i].name] = sums.counters[i];
+        json["counters"][kCounterFields[i].name] = sums.counter(i) ? Json(*sums.counter(i)) : Json();
     return json;
 }
 

@@ -107,27 +107,30 @@ std::string counted_text(const Activity& activity) {
     for (const DeviceModel& device : activity.devices) {
         std::array<std::uint64_t, kCounterFields.size()> sums{};
         std::uint64_t kernels = 0, others = 0, copying = 0;
+        std::size_t known = sums.size();  // the first so many, of all of it
         for (const std::uint32_t i : device.work) {
             const Work& work = activity.work[i];
             if (work.counters == nullptr) continue;
             const bool kernel = work.operation() == Operation::kKernel;
             (kernel ? kernels : others) += work.runs();
             if (!kernel) copying += work.counters->busy_ps;
+            known = std::min(known, known_fields(*work.counters));
             for (std::size_t field = 0; field < sums.size(); ++field)
                 sums[field] += work.counters->*kCounterFields[field].value;
         }
         if (kernels + others == 0) continue;
         std::vector<Count> counts;
-        for (std::size_t field = 0; field < sums.size(); ++field) {
+        for (std::size_t field = 0; field < known; ++field) {
             const CounterField& own = kCounterFields[field];
             const bool busy = own.value == &WorkCountersRecord::busy_ps;
             counts.emplace_back(own.counter, own.unit, busy ? sums[field] - copying : sums[field]);
         }
-        counts.emplace_back("copy_busy_ps", "ps", copying);
+        if (known > 0) counts.emplace_back("copy_busy_ps", "ps", copying);
         counts.emplace_back("vector_jobs", "descriptors", kernels);
         text += fmt::format("\n  device {}: counted for its {} kernels, {} copies and fills\n", device.number,
                             text::grouped(kernels), text::grouped(others));
         text += counts_text(counts, device.card == nullptr ? 0 : static_cast<double>(device.card->vector_hz));
+        if (known < sums.size()) text += fmt::format("    and {} that are not known\n", sums.size() - known);
     }
     return text;
 }

@@ -359,14 +359,19 @@ class Writer {
                                              sums.kernel_ps, sums.copy_ps, sums.counted};
         auto to = std::ranges::copy(keys, values.begin()).out;
         to = std::ranges::copy(known, to).out;
-        if (sums.counted > 0) std::ranges::copy(sums.counters, to);
+        for (std::size_t i = 0; i < kCounterFields.size(); ++i, ++to) {
+            if (const auto sum = sums.counter(i)) *to = *sum;
+        }
         row(values);
     }
     void write_counters(std::uint64_t work, const WorkCountersRecord& c) {
         std::array<Value, kCounters.size()> values{work, n(c.cores)};
-        values.back() = c.link_ports;
+        const auto if_known = [&](std::uint64_t WorkCountersRecord::* value) {
+            return knows(c, value) ? Value(c.*value) : Value();
+        };
+        values.back() = if_known(&WorkCountersRecord::link_ports);
         std::ranges::transform(kCounterFields, values.begin() + 2,
-                               [&](const CounterField& field) { return Value(c.*field.value); });
+                               [&](const CounterField& field) { return if_known(field.value); });
         row(values);
     }
 

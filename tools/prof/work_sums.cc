@@ -13,6 +13,7 @@ void WorkSums::add(const Work& one) {
     (kernel ? kernel_ps : copy_ps) += one.ps();
     if (one.counters == nullptr) return;
     counted += one_run;
+    known = std::min(known, known_fields(*one.counters));
     if (kernel) counted_times[one.record->device].push_back({one.record->begin_ps, one.record->end_ps});
     for (std::size_t i = 0; i < counters.size(); ++i)
         counters[i] += one.counters->*kCounterFields[i].value;
@@ -25,6 +26,7 @@ void WorkSums::add(const WorkSums& others) {
     counted += others.counted;
     kernel_ps += others.kernel_ps;
     copy_ps += others.copy_ps;
+    known = std::min(known, others.known);
     for (std::size_t i = 0; i < counters.size(); ++i)
         counters[i] += others.counters[i];
     for (const auto& [device, times] : others.counted_times) {
@@ -40,10 +42,22 @@ std::uint64_t WorkSums::counted_ps() const {
     return ps;
 }
 
+static std::size_t number_of(std::uint64_t WorkCountersRecord::* field) {
+    return static_cast<std::size_t>(std::ranges::find(kCounterFields, field, &CounterField::value) -
+                                    kCounterFields.begin());
+}
+
 std::uint64_t WorkSums::operator[](std::uint64_t WorkCountersRecord::* field) const {
-    const auto found = std::ranges::find(kCounterFields, field, &CounterField::value);
-    return found == kCounterFields.end() ? 0
-                                         : counters[static_cast<std::size_t>(found - kCounterFields.begin())];
+    const std::size_t number = number_of(field);
+    return number < counters.size() ? counters[number] : 0;
+}
+
+bool WorkSums::knows(std::uint64_t WorkCountersRecord::* field) const {
+    return counter(number_of(field)).has_value();
+}
+
+std::optional<std::uint64_t> WorkSums::counter(std::size_t number) const {
+    return counted > 0 && number < known ? std::optional(counters[number]) : std::nullopt;
 }
 
 std::vector<WorkSums> stream_sums(const Activity& activity) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "tools/prof/counter_fields.h"
@@ -19,6 +20,8 @@ struct WorkSums {
     std::uint64_t counted = 0;
     std::uint64_t kernel_ps = 0, copy_ps = 0;  // model time, summed
     std::array<std::uint64_t, kCounterFields.size()> counters{};
+    std::size_t known =
+        kCounterFields.size();  // of all that was counted the first so many: the rest is of a part
     // When kernels ran that were counted, by device: clocks of cards are their own.
     std::map<std::uint32_t, Intervals> counted_times{};
 
@@ -27,6 +30,9 @@ struct WorkSums {
     void add(const Work& one);
     void add(const WorkSums& others);
     std::uint64_t operator[](std::uint64_t WorkCountersRecord::* field) const;
+    bool knows(std::uint64_t WorkCountersRecord::* field) const;
+    // The number in kCounterFields; nothing: it is not known, or nothing was counted.
+    std::optional<std::uint64_t> counter(std::size_t number) const;
 };
 
 // For each of Activity::streams; those of a device together are what the process had done there.

@@ -118,6 +118,36 @@ TEST_F(Export, MakesADatabase) {
               Rows{"?\xc3\xa9???"});
 }
 
+// Of an older card, or an older profile: not known is not 0.
+TEST_F(Export, WhatWasNotCountedIsNull) {
+    MadePart part;
+    part.orrery_1(0);
+    const std::uint32_t main = part.text("main"), saxpy = part.text("saxpy");
+    for (const std::uint64_t index : {1u, 2u}) {
+        WorkCountersRecord counters{};
+        counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
+        counters.stream = main;
+        counters.index = index;
+        counters.begin_ps = index;
+        counters.tlb_walked = 5;
+        counters.copy_setup_ps = 7;
+        if (index == 1) part.add(counters);
+        if (index == 2) part.add_first(counters, offsetof(WorkCountersRecord, copy_setup_ps));
+        part.add(part.work_of(Operation::kKernel, saxpy, main, index, index + 1, index));
+    }
+    const Model model = made_model(part.bytes());
+    ASSERT_TRUE(export_sqlite(model, folder_ / "p.db"));
+    const std::string counters =
+        "SELECT tlb_walked, copy_setup_ps, copy_peer_ps, link_ports, typeof(copy_setup_ps) FROM "
+        "work_counters "
+        "JOIN work USING (work) WHERE packet = ";
+    EXPECT_EQ(ask(counters + "1"), Rows{"5|7|0|0|integer"});
+    EXPECT_EQ(ask(counters + "2"), Rows{"5||||null"});
+    EXPECT_EQ(ask("SELECT counted, tlb_walked, typeof(copy_setup_ps) FROM stream_work"), Rows{"2|10|null"});
+    ASSERT_TRUE(export_csv(model, folder_ / "csv"));
+    EXPECT_THAT(contents(folder_ / "csv/work_counters.csv"), HasSubstr(",5,,,,,,,,,,\r\n"));
+}
+
 TEST_F(Export, MakesFilesOfTheSame) {
     ASSERT_TRUE(export_csv(a_model(), folder_ / "new" / "csv"));
     EXPECT_EQ(contents(folder_ / "new/csv/process.csv"),

@@ -197,6 +197,12 @@ class MadePart {
     void add(const Record& record) {
         records_.append(reinterpret_cast<const char*>(&record), sizeof record);
     }
+    // As who does not know what is behind these bytes of it writes it.
+    template <typename Record>
+    void add_first(Record record, std::size_t bytes) {
+        record.head.bytes = static_cast<std::uint16_t>(bytes);
+        records_.append(reinterpret_cast<const char*>(&record), bytes);
+    }
     std::string bytes() const {
         PartHead own = head;
         own.bytes = records_.size();

@@ -109,6 +109,52 @@ TEST_F(Ranges, TheCallThatSubmittedWorkSaysWhichItIs) {
     EXPECT_EQ(RangeTree(model.processes.at(0)).sums().at(0).kernels, 2u);
 }
 
+// What one of the cards does not count is known of none of it: not 0, and not the others' sum.
+TEST_F(Ranges, OfWhatWasNotCountedHaveNoSums) {
+    part_.range(Type::kRangeBegin, outer_, 2'000);
+    part_.range(Type::kRangeBegin, inner_, 3'000);
+    kernel(3'200, 0, 1);
+    part_.range(Type::kRangeEnd, 0, 4'000);
+    kernel(4'200, 1, 2);
+    part_.add(part_.work_of(Operation::kCopy, saxpy_, stream_, 5 * kUs, 6 * kUs, 77));
+    part_.range(Type::kRangeEnd, 0, 5'000);
+    WorkCountersRecord counters{};
+    counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
+    counters.stream = stream_;
+    counters.index = 77;
+    counters.begin_ps = 5 * kUs;
+    counters.moved = 64;
+    counters.copy_setup_ps = 9;
+    part_.add_first(counters, offsetof(WorkCountersRecord, copy_setup_ps));
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    const WorkCountersRecord& old = activity.process->counters.back();
+    EXPECT_EQ(old.copy_setup_ps, 0u);
+    EXPECT_TRUE(knows(old, &WorkCountersRecord::tlb_walked));
+    EXPECT_FALSE(knows(old, &WorkCountersRecord::copy_setup_ps));
+    EXPECT_FALSE(knows(old, &WorkCountersRecord::link_ports));
+    EXPECT_EQ(known_fields(activity.process->counters.front()), kCounterFields.size());
+    // The copy was submitted at 2'100, in the outer one.
+    const std::vector<WorkSums> sums = RangeTree(activity).sums();
+    ASSERT_EQ(sums.size(), 2u);
+    const std::size_t first_unknown = known_fields(old);
+    EXPECT_STREQ(kCounterFields.at(first_unknown).name, "copy_setup_ps");
+    EXPECT_EQ(sums[0].counter(first_unknown - 1), 0u);
+    EXPECT_EQ(sums[0].counter(first_unknown), std::nullopt);
+    EXPECT_EQ(sums[1].counter(first_unknown), 0u) << "of the inner one all is known";
+    EXPECT_TRUE(sums[0].knows(&WorkCountersRecord::flops_f32));
+    EXPECT_FALSE(sums[0].knows(&WorkCountersRecord::copy_peer_ps));
+    WorkSums both = sums[1];
+    both.add(sums[0]);
+    EXPECT_EQ(both.counter(first_unknown), std::nullopt);
+    const std::string text = stat_text(model);
+    EXPECT_THAT(text, HasSubstr("\n    and 9 that are not known\n"));
+    EXPECT_THAT(text, Not(HasSubstr("copy_setup_ps")));
+    const std::string json = report_json(model, 10);
+    EXPECT_THAT(json, HasSubstr("\"copy_setup_ps\": null"));
+    EXPECT_THAT(json, HasSubstr("\"copy_setup_ps\": 0"));
+}
+
 // What cards did for each stream, and for the process.
 TEST_F(Ranges, OfStreamsAndProcessesAreSumsToo) {
     kernel(2'000, 0, 3);

@@ -1,5 +1,7 @@
 // What a profile says of one class of work on one kind of card.
 #include <array>
+#include <initializer_list>
+#include <optional>
 #include <set>
 
 #include "tools/prof/explain.h"
@@ -51,23 +53,24 @@ std::optional<Energy> energy_of(const DeviceModel& device, const Measured& measu
         any = any || (found != device.sku.end() && found->second != 0);
         return found == device.sku.end() ? 0.0 : static_cast<double>(found->second);
     };
-    const auto joules = [&](std::string_view key, std::initializer_list<std::uint64_t> counts) {
-        double sum = 0;
-        for (const std::uint64_t count : counts)
-            sum += static_cast<double>(count);
-        return 1e-15 * sum * figure(key);
-    };
     const WorkSums& sums = measured.sums;
     using C = WorkCountersRecord;
+    const auto joules = [&](std::string_view key, std::initializer_list<std::uint64_t C::*> counters) {
+        double sum = 0;
+        for (const auto counter : counters) {
+            known = known && (sums.counted == 0 || sums.knows(counter));
+            sum += static_cast<double>(sums[counter]);
+        }
+        return 1e-15 * sum * figure(key);
+    };
     Energy energy;
     energy.static_j = 1e-15 * figure("energy.static_mw") * static_cast<double>(measured.ps);
-    energy.compute_j = joules("energy.instruction_fj", {sums[&C::instructions]}) +
-                       joules("energy.f16_fj", {sums[&C::flops_f16]}) +
-                       joules("energy.f32_fj", {sums[&C::flops_f32]}) +
-                       joules("energy.f64_fj", {sums[&C::flops_f64]});
-    energy.vram_j = joules("energy.vram_fj", {sums[&C::vram_read], sums[&C::vram_written]});
-    energy.host_j = joules("energy.host_fj", {sums[&C::host_read], sums[&C::host_written]});
-    energy.link_j = joules("energy.link_fj", {sums[&C::link_read], sums[&C::link_written]});
+    energy.compute_j = joules("energy.instruction_fj", {&C::instructions}) +
+                       joules("energy.f16_fj", {&C::flops_f16}) + joules("energy.f32_fj", {&C::flops_f32}) +
+                       joules("energy.f64_fj", {&C::flops_f64});
+    energy.vram_j = joules("energy.vram_fj", {&C::vram_read, &C::vram_written});
+    energy.host_j = joules("energy.host_fj", {&C::host_read, &C::host_written});
+    energy.link_j = joules("energy.link_fj", {&C::link_read, &C::link_written});
     // Who knows no figures writes 0.
     return known && any ? std::optional(energy) : std::nullopt;
 }

@@ -135,8 +135,10 @@ std::string comparison_csv(const Comparison& all) {
             }
             csv +=
                 fmt::format(",{},{},{}", one.sums.work, one.sums.counted, csv_cell(valid_utf8(one.problem)));
-            for (const std::uint64_t value : one.sums.counters)
-                csv += fmt::format(",{}", value);
+            for (std::size_t field = 0; field < kCounterFields.size(); ++field) {
+                const auto sum = one.sums.counter(field);
+                csv += sum ? fmt::format(",{}", *sum) : ",";
+            }
             csv += "\r\n";
         }
     }
