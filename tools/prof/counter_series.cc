@@ -25,6 +25,27 @@ std::vector<std::optional<std::uint64_t>> went_up(const Process& process, const 
     return all;
 }
 
+std::optional<SampledUps> sampled_ups(const Process& process, std::uint32_t device,
+                                      std::span<const std::string_view> names) {
+    const auto sets = samples_of_sets(process);
+    for (std::size_t number = 0; number < sets.size(); ++number) {
+        const Process::SampleSet& set = process.sample_sets[number];
+        if (set.device != device || sets[number].size() < 2) continue;
+        const Process::Sample &first = *sets[number].front(), &last = *sets[number].back();
+        SampledUps all{last.time_ps - first.time_ps, std::vector<std::uint64_t>(names.size())};
+        std::size_t known = 0;
+        const auto ups = went_up(process, set, first, last);
+        for (std::size_t i = 0; i < ups.size(); ++i) {
+            const auto name = std::ranges::find(names, process.text(set.counters[i].name));
+            if (name == names.end() || !ups[i]) continue;
+            all.values[static_cast<std::size_t>(name - names.begin())] = *ups[i];
+            ++known;
+        }
+        if (known == names.size() && all.ps != 0) return all;
+    }
+    return {};
+}
+
 std::vector<CounterSeries> counter_series(const Activity& activity) {
     const Process& process = *activity.process;
     std::vector<CounterSeries> all;

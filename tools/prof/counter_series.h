@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,15 @@ std::vector<std::vector<const Process::Sample*>> samples_of_sets(const Process& 
 // How much each counter of a set went up between two samples of it; nothing: it went down, so it began anew.
 std::vector<std::optional<std::uint64_t>> went_up(const Process& process, const Process::SampleSet& set,
                                                   const Process::Sample& first, const Process::Sample& last);
+
+// How much these counters of a device went up between the first and the last sample of a set that has all of
+// them, the first such set. Nothing: there is none, or one went down.
+struct SampledUps {
+    std::uint64_t ps = 0;               // from the one to the other, not 0
+    std::vector<std::uint64_t> values;  // in the order of `names`
+};
+std::optional<SampledUps> sampled_ups(const Process& process, std::uint32_t device,
+                                      std::span<const std::string_view> names);
 
 struct CounterSeries {
     std::uint32_t device = 0;

@@ -179,37 +179,16 @@ std::pair<LinkSums::Way, LinkSums::Way> LinkTraffic::elsewhere(const Activity& a
 }
 
 std::optional<LinkCounts> link_counts(const Activity& activity, const DeviceModel& device) {
-    const Process& process = *activity.process;
-    using Member = std::uint64_t LinkCounts::*;
-    static constexpr std::array<std::pair<std::string_view, Member>, 5> kCounters = {{
-        {"link_tx_bytes", &LinkCounts::sent},
-        {"link_rx_bytes", &LinkCounts::received},
-        {"link_retries", &LinkCounts::retries},
-        {"link_tx_messages", &LinkCounts::messages},
-        {"link_credit_ps", &LinkCounts::credit_ps},
-    }};
-    std::optional<LinkCounts> counts;
-    const auto sets = samples_of_sets(process);
-    for (std::size_t number = 0; number < sets.size(); ++number) {
-        const Process::SampleSet& set = process.sample_sets[number];
-        if (set.device != device.number || sets[number].size() < 2) continue;
-        const Process::Sample &first = *sets[number].front(), &last = *sets[number].back();
-        LinkCounts own;
-        std::size_t known = 0;
-        const auto ups = went_up(process, set, first, last);
-        for (std::size_t i = 0; i < ups.size(); ++i) {
-            for (const auto& [name, member] : kCounters) {
-                if (process.text(set.counters[i].name) != name || !ups[i]) continue;
-                own.*member = *ups[i];
-                ++known;
-            }
-        }
-        // Of a set that lacks some there is nothing to say; of several the first that has them.
-        if (known != kCounters.size() || last.time_ps == first.time_ps) continue;
-        own.ps = last.time_ps - first.time_ps;
-        counts = counts ? counts : std::optional(own);
-    }
-    return counts;
+    static constexpr std::array<std::string_view, 5> kNames = {
+        "link_tx_bytes", "link_rx_bytes", "link_retries", "link_tx_messages", "link_credit_ps"};
+    const auto ups = sampled_ups(*activity.process, device.number, kNames);
+    if (!ups) return {};
+    return LinkCounts{.ps = ups->ps,
+                      .sent = ups->values[0],
+                      .received = ups->values[1],
+                      .retries = ups->values[2],
+                      .messages = ups->values[3],
+                      .credit_ps = ups->values[4]};
 }
 
 }  // namespace orrery::prof

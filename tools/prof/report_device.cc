@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tools/prof/pc_lines.h"
+#include "tools/prof/queues.h"
 #include "tools/prof/report_parts.h"
 #include "tools/prof/show.h"
 #include "tools/prof/stream_events.h"
@@ -66,8 +67,8 @@ class DeviceText {
     std::string text() const {
         return fmt::format("\n  {}, {} of model time from its first work to its last\n",
                            card_title(device_, activity_), text::duration(sums_.span_ps)) +
-               clock() + engines() + memory() + kernels() + lines() + copies() + streams() + gaps() +
-               waits() + signals() + marks() + links();
+               clock() + engines() + memory() + kernels() + lines() + copies() + streams() + queues() +
+               gaps() + waits() + signals() + marks() + links();
     }
 
   private:
@@ -177,6 +178,43 @@ class DeviceText {
                        text::duration(sums_.fills.mean_ps())});
         }
         return block(table, 0);
+    }
+    std::string queues() const {
+        text::Table table({{"queues"},
+                           {"work", Align::kRight},
+                           {"launch, mean", Align::kRight},
+                           {"longest", Align::kRight},
+                           {"held back", Align::kRight},
+                           {"host", Align::kRight},
+                           {"waits", Align::kRight},
+                           {"deepest", Align::kRight}});
+        std::vector<QueueSums> all = queue_sums(activity_, device_);
+        largest_first(all, [](const QueueSums& one) { return one.work; });
+        const auto total = [](const Totals& one) {
+            return one.count == 0 ? std::string() : text::duration(one.total_ps);
+        };
+        for (const QueueSums& one : first(all)) {
+            std::string depth;
+            if (one.deepest && one.deepest->least == one.deepest->most)
+                depth = text::grouped(one.deepest->most);
+            else if (one.deepest)
+                depth = fmt::format("{} to {}", text::grouped(one.deepest->least),
+                                    text::grouped(one.deepest->most));
+            const Totals& launches = one.launches;
+            table.row({plain(activity_.text(activity_.streams[one.stream].name)), text::grouped(one.work),
+                       launches.count == 0 ? "" : text::duration(launches.mean_ps()),
+                       launches.count == 0 ? "" : text::duration(launches.longest_ps), total(one.held_back),
+                       total(one.late), total(one.waits), std::move(depth)});
+        }
+        std::string text = block(table, all.size());
+        if (const auto counts = queue_counts(activity_, device_); counts && !text.empty()) {
+            text += fmt::format(
+                "    all of the card's, also others': {} packets of any kind, {} at a time in rings, {} us "
+                "from "
+                "a doorbell to the start (means)\n",
+                text::grouped(counts->packets), number(counts->depth), number(counts->latency_us));
+        }
+        return text;
     }
     std::string gaps() const {
         text::Table table({{"longest gaps"}, {"length", Align::kRight}, {"why"}, {"what came then"}, {"by"}});

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/prof/pc_lines.h"
+#include "tools/prof/queues.h"
 #include "tools/prof/ranges.h"
 #include "tools/prof/report_parts.h"
 #include "tools/prof/show.h"
@@ -166,6 +167,25 @@ Json json_of(const DeviceSums& sums, const Activity& activity, const LinkTraffic
         Json row = {{"name", activity.text(stream->name)}, {"stream", stream->number}};
         row.update(json_of(own));
         streams.push_back(std::move(row));
+    }
+    Json& queues = json["queues"] = Json::array();
+    for (const QueueSums& one : queue_sums(activity, device)) {
+        const StreamModel& stream = activity.streams[one.stream];
+        Json row = {{"name", activity.text(stream.name)}, {"stream", stream.number}, {"work", one.work}};
+        for (const auto& [name, totals] : {std::pair("launches", &one.launches),
+                                           {"held_back", &one.held_back},
+                                           {"late", &one.late},
+                                           {"waits", &one.waits}})
+            row[name] = json_of(*totals);
+        row["deepest"] =
+            one.deepest ? Json{{"least", one.deepest->least}, {"most", one.deepest->most}} : Json();
+        queues.push_back(std::move(row));
+    }
+    if (const auto counts = queue_counts(activity, device)) {
+        json["queue_counters"] = {{"ps", counts->ps},
+                                  {"packets", counts->packets},
+                                  {"depth", counts->depth},
+                                  {"latency_us", counts->latency_us}};
     }
     Json& links = json["links"] = Json::array();
     for (const LinkRecord* link : device.links) {

@@ -8,6 +8,7 @@
 
 #include "tools/prof/counter_fields.h"
 #include "tools/prof/pc_lines.h"
+#include "tools/prof/queues.h"
 #include "tools/prof/ranges.h"
 #include "tools/prof/steps.h"
 #include "tools/prof/stream_events.h"
@@ -70,6 +71,10 @@ constexpr auto sum_columns(const Column (&keys)[kKeys]) {
 }
 constexpr auto kRangeWork = sum_columns({{"range"}});
 constexpr auto kStreamWork = sum_columns({{"process"}, {"stream"}, {"device"}});
+constexpr Column kStreamQueues[] = {{"process"},  {"stream"},     {"device"},     {"work"},
+                                    {"launches"}, {"launch_ps"},  {"longest_ps"}, {"held_back"},
+                                    {"held_ps"},  {"late"},       {"late_ps"},    {"waits"},
+                                    {"wait_ps"},  {"least_deep"}, {"most_deep"}};
 constexpr auto kProcessWork = sum_columns({{"process"}, {"device"}});
 constexpr Column kSamples[] = {{"process"},       {"device"}, {"time_ps"},
                                {"counter", true}, {"value"},  {"unit", true}};
@@ -192,6 +197,18 @@ class Writer {
             const std::vector<WorkSums> sums = stream_sums(each);
             for (std::size_t i = 0; i < sums.size(); ++i)
                 write_sums<3>({process, each.streams[i].number, n(each.streams[i].device)}, sums[i]);
+        });
+        table("stream_queue", kStreamQueues, [&](const Activity& each, std::uint64_t process) {
+            for (const DeviceModel& device : each.devices) {
+                for (const QueueSums& one : queue_sums(each, device)) {
+                    row({process, each.streams[one.stream].number, n(device.number), one.work,
+                         one.launches.count, one.launches.total_ps, one.launches.longest_ps,
+                         one.held_back.count, one.held_back.total_ps, one.late.count, one.late.total_ps,
+                         one.waits.count, one.waits.total_ps,
+                         one.deepest ? Value(one.deepest->least) : Value(),
+                         one.deepest ? Value(one.deepest->most) : Value()});
+                }
+            }
         });
         table("process_work", kProcessWork, [&](const Activity& each, std::uint64_t process) {
             const std::vector<WorkSums> sums = stream_sums(each);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/queues.h"
 #include "tools/prof/show.h"
 
 namespace orrery::prof::test {
@@ -218,6 +219,75 @@ TEST(Report, OfHostileNamesIsPlain) {
 
 TEST(Report, OfNothingSaysSo) {
     EXPECT_THAT(report_text(made_model(MadePart().bytes()), 10), HasSubstr("nothing was recorded"));
+}
+
+// From the end of what was before in the stream, by what it was for; and how much was there.
+TEST_F(Analysis, QueuesSayWhatBecameOfWorkUntilItBegan) {
+    part_.add(kernel(10, 20, 2'000, 1));
+    part_.add(kernel(21, 30, 2'100, 2));
+    part_.add(kernel(33, 40, 2'200, 3));
+    part_.add(kernel(90, 95, 2'300, 4));  // it was there
+    part_.call(part_.text("orrStreamSynchronize"), 2'400, 3'000);
+    part_.add(kernel(97, 99, 3'100, 5));
+    WorkRecord wait = part_.work_of(Operation::kWait, wait_, stream_, 99 * kUs, 120 * kUs, 6);
+    wait.submitted_ns = 3'150;
+    part_.add(wait);
+    part_.add(kernel(121, 130, 3'150, 7));
+    WorkRecord beside = kernel(125, 126, 3'160, 8);  // while the one before still runs
+    part_.add(beside);
+    ClockRecord clock{};
+    clock.head = {static_cast<std::uint16_t>(Type::kClock), sizeof clock, 0};
+    clock.before_ns = 5'000;
+    clock.device_ps = 200 * kUs;
+    clock.after_ns = 6'000;
+    part_.add(clock);
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    const std::vector<QueueSums> all = queue_sums(activity, activity.devices.at(0));
+    ASSERT_EQ(all.size(), 1u);
+    const QueueSums& queue = all[0];
+    EXPECT_EQ(queue.work, 7u);
+    EXPECT_EQ(queue.launches.count, 3u);
+    EXPECT_EQ(queue.launches.total_ps, 5 * kUs);
+    EXPECT_EQ(queue.launches.longest_ps, 3 * kUs);
+    EXPECT_EQ(queue.held_back.count, 1u);
+    EXPECT_EQ(queue.held_back.total_ps, 50 * kUs);
+    EXPECT_EQ(queue.late.count, 1u);
+    EXPECT_EQ(queue.late.total_ps, 2 * kUs);
+    EXPECT_EQ(queue.waits.total_ps, 21 * kUs);
+    // Each may have begun as soon as it was there, or when it was looked first.
+    ASSERT_TRUE(queue.deepest);
+    EXPECT_EQ(queue.deepest->least, 1u);
+    EXPECT_EQ(queue.deepest->most, 7u);
+    const std::string text = report_text(model, 10);
+    EXPECT_THAT(text,
+                ::testing::ContainsRegex("queues +work +launch, mean +longest +held back +host +waits"));
+    EXPECT_THAT(text, ::testing::ContainsRegex(
+                          "main +7 +1.667 us +3.000 us +50.000 us +2.000 us +21.000 us +1 to 7\n"));
+    const auto json = nlohmann::json::parse(report_json(model, 10))["processes"][0]["devices"][0];
+    EXPECT_EQ(json["queues"][0]["held_back"]["total_ps"], 50 * kUs);
+    EXPECT_EQ(json["queues"][0]["deepest"]["most"], 7);
+    EXPECT_FALSE(json.contains("queue_counters"));
+}
+
+// Without clocks nobody knows how much was there when; and what the card counted of all queues stands beside.
+TEST_F(Analysis, QueuesHaveTheCardsOwnCountersBeside) {
+    part_.add(kernel(10, 20, 2'000, 1));
+    std::vector<SampledCounter> counters;
+    for (const char* name : {"ring_wait_ps", "ring_packets", "doorbell_wait_ps", "doorbell_pops"})
+        counters.push_back({static_cast<std::uint32_t>(counters.size()), part_.text(name), stream_, 0});
+    part_.sample_set(0, kUs, counters);
+    part_.sample(0, 10 * kUs, {100, 10, 5, 1});
+    part_.sample(0, 20 * kUs, {100 + 20 * kUs, 20, 5 + 6 * kUs, 3});
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    EXPECT_FALSE(queue_sums(activity, activity.devices.at(0)).at(0).deepest);
+    const auto counts = queue_counts(activity, activity.devices.at(0));
+    ASSERT_TRUE(counts);
+    EXPECT_EQ(counts->packets, 10u);
+    EXPECT_DOUBLE_EQ(counts->depth, 2);
+    EXPECT_DOUBLE_EQ(counts->latency_us, 3 + 2);
+    EXPECT_THAT(report_text(model, 10), HasSubstr("10 packets of any kind, 2"));
 }
 
 }  // namespace
