@@ -183,17 +183,20 @@ std::uint64_t Profiler::call(Slot& slot, orrProfRecord& record, std::uint32_t wa
 }
 
 void Profiler::tell(orrProfRecord& record, std::uint32_t want) noexcept {
-    const ThreadMarks& marks = thread_marks();
+    ThreadMarks& marks = thread_marks();
     record.correlation = marks.correlation;
     record.external = marks.external;
     record.thread = prof_thread();
-    tell_as_it_is(record, want);
+    tell_as_it_is(record, want, marks);
 }
 
 void Profiler::tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept {
+    tell_as_it_is(record, want, thread_marks());
+}
+
+void Profiler::tell_as_it_is(orrProfRecord& record, std::uint32_t want, ThreadMarks& marks) noexcept {
     record.size = sizeof record;
     if (record.host_ns == 0) record.host_ns = host_time_ns();
-    ThreadMarks& marks = thread_marks();
     for (std::uint32_t live = live_.load(std::memory_order_relaxed); live != 0; live &= live - 1)
         (void)call(slots_[static_cast<std::size_t>(std::countr_zero(live))], record, want, 0, marks);
 }

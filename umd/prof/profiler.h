@@ -61,6 +61,8 @@ class Profiler {
     void tell(orrProfRecord& record, std::uint32_t want) noexcept;
     // The same of one that has them, but for size, and host_ns if that is 0.
     void tell_as_it_is(orrProfRecord& record, std::uint32_t want) noexcept;
+    // With this thread's marks at hand, where many are told in a row.
+    void tell_as_it_is(orrProfRecord& record, std::uint32_t want, ThreadMarks& marks) noexcept;
     // With the marks of this thread, which whoever calls these has at hand.
     void tell_enter(orrProfRecord& record, Told& told, ThreadMarks& marks) noexcept;
     void tell_leave(orrProfRecord& record, Told& told, ThreadMarks& marks) noexcept;

@@ -470,8 +470,9 @@ Status WorkLog::tell_all() {
         return std::ranges::find_if(streams, is_it);
     };
     // Whoever is inside of a callback would tell them past it: they are told by this log's thread.
-    const bool later = thread_marks().inside != 0;
-    if (!later) tell_backlog();
+    ThreadMarks& marks = thread_marks();
+    const bool later = marks.inside != 0;
+    if (!later) tell_backlog(marks);
     look(false);
     std::array<drm_orr_work_record, kBatch> records;
     // 100 KB, which is not made anew for the few that most looks find.
@@ -500,7 +501,7 @@ Status WorkLog::tell_all() {
                 one.stream_name = known->label;
                 keep(std::move(one));
             } else {
-                tell(one, known->label);
+                tell(one, known->label, marks);
             }
         }
         if (!read.lost) continue;
@@ -578,14 +579,14 @@ void WorkLog::keep(Kept one) {
     backlog_.push_back(std::move(one));
 }
 
-void WorkLog::tell(Kept& one, const std::string& stream_name) {
+void WorkLog::tell(Kept& one, const std::string& stream_name, ThreadMarks& marks) {
     const char* const name = one.semaphore_name.empty() ? nullptr : one.semaphore_name.c_str();
     if (one.signal) {
         one.signal->stream_name = stream_name.c_str();
         one.signal->semaphore_name = name;
         one.record.kind = orrProfSignalDone;
         one.record.params = &*one.signal;
-        Profiler::get().tell_as_it_is(one.record, orrProfWantSignals);
+        profiler_.tell_as_it_is(one.record, orrProfWantSignals, marks);
         return;
     }
     one.work.stream_name = stream_name.c_str();
@@ -593,14 +594,14 @@ void WorkLog::tell(Kept& one, const std::string& stream_name) {
     if (one.counters) one.work.counters = &*one.counters;
     one.record.kind = orrProfWorkDone;
     one.record.params = &one.work;
-    Profiler::get().tell_as_it_is(one.record, orrProfWantWork);
+    profiler_.tell_as_it_is(one.record, orrProfWantWork, marks);
     // Whoever is told of the ranges has been told of this before.
     if (const HeldRanges ranges = std::exchange(one.ranges, nullptr)) ranges->add(one.work);
 }
 
-void WorkLog::tell_backlog() {
+void WorkLog::tell_backlog(ThreadMarks& marks) {
     for (; !backlog_.empty(); backlog_.pop_front())
-        tell(backlog_.front(), backlog_.front().stream_name);
+        tell(backlog_.front(), backlog_.front().stream_name, marks);
 }
 
 void WorkLog::tell_mark(const StreamMarkNote& mark) const {

@@ -187,13 +187,14 @@ class WorkLog {
     // False: nothing of it.
     bool read_one(const drm_orr_work_record& record, Stream& stream, Kept& one);
     void keep(Kept one);
-    static void tell(Kept& one, const std::string& stream_name);
-    void tell_backlog();
+    void tell(Kept& one, const std::string& stream_name, ThreadMarks& marks);
+    void tell_backlog(ThreadMarks& marks);
     void tell_lost(std::uint64_t lost);
     void tell_mark(const StreamMarkNote& mark) const;
     static constexpr std::size_t kMostBacklog = std::size_t{1} << 16;  // then the oldest go
 
     Context& context_;
+    Profiler& profiler_ = Profiler::get();
     std::atomic<State> state_{State::kOff};
     std::atomic<std::uint64_t> life_{0};
     std::atomic<bool> counters_{false};  // while it is on: what jobs did has been asked for
