@@ -40,7 +40,7 @@ struct Options {
 };
 
 // Of the host's time; what the cards do here takes milliseconds.
-constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+constexpr std::uint64_t kPatienceNs = 5'000'000'000;
 
 Options parse(int argc, char** argv) {
     Options options;
