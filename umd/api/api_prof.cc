@@ -37,7 +37,7 @@ orrError_t orrProfFlush() {
     return guarded([]() -> Status {
         Runtime* const runtime = Runtime::usable();
         if (runtime == nullptr) {
-            tell_ranges_done();
+            tell_ranges_done(true);
             return {};
         }
         Status first;
@@ -48,7 +48,7 @@ orrError_t orrProfFlush() {
             if (!sampled && first) first = std::move(sampled);
         }
         // What streams have left that are gone, and threads that have ended.
-        tell_ranges_done();
+        tell_ranges_done(true);
         return first;
     });
 }

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace orrery::umd {
@@ -31,6 +35,8 @@ struct RangeSums {
 namespace {
 
 constexpr std::size_t kMaxText = 1023;
+// As long as others wait for whoever is told of work.
+constexpr std::chrono::seconds kTellLimit{10};
 
 void add_counters(orrProfWorkCounters& sum, const orrProfWorkCounters& more) noexcept {
     using Words = std::array<std::uint64_t, sizeof(orrProfWorkCounters) / sizeof(std::uint64_t)>;
@@ -100,21 +106,26 @@ class RangeBook {
         } catch (const std::exception&) {
             made = nullptr;
         }
+        // Both may call the system, which a fork of another thread may hold meanwhile.
+        const ThreadMarks& marks = thread_marks();
+        const std::uint64_t thread = prof_thread();
         const std::lock_guard lock(mutex_);
+        // Of those who wanted it before nobody is told any more.
+        if (const std::uint64_t life = prof_range_life.load(); std::exchange(untold_life_, life) != life)
+            untold_ = 0;
         if (made == nullptr || count_ >= kMostRanges) {
             ++untold_;
             return nullptr;
         }
         ++count_;
         made->number = ++last_;
-        made->life = prof_range_life.load();
+        made->life = untold_life_;
         made->process = process_;
         made->domain = begun.domain;
         made->depth = begun.depth;
-        const ThreadMarks& marks = thread_marks();
         made->correlation = marks.correlation;
         made->external = marks.external;
-        made->thread = prof_thread();
+        made->thread = thread;
         made->work.begin_ns = begun.begin_ns;
         // What began for others is told to nobody.
         if (begun.around != nullptr && told(*begun.around)) {
@@ -146,13 +157,29 @@ class RangeBook {
         for (RangeSums* range : ranges)
             what(*range);
     }
-    // The ones that have ended, in that order; *untold: how many began since the last time and are not told.
-    RangeSums* take_done(std::uint64_t& untold) noexcept {
+    // One thread tells them at a time, so they are told in the order in which they ended.
+    bool begin_telling() noexcept { return !telling_.exchange(true, std::memory_order_acquire); }
+    void end_telling() noexcept { telling_.store(false, std::memory_order_release); }
+    bool has_done() noexcept {
         const std::lock_guard lock(mutex_);
-        if (first_ == nullptr) return nullptr;
-        untold = std::exchange(untold_, 0);
-        last_done_ = nullptr;
-        return std::exchange(first_, nullptr);
+        return first_ != nullptr;
+    }
+    // The one that has ended first; null: none has. *untold: how many began since the last one that is told
+    // and are not; no value: those whom this one is for have gone, or it is the parent's.
+    RangeSums* take_done(std::optional<std::uint64_t>& untold) noexcept {
+        const std::lock_guard lock(mutex_);
+        RangeSums* const range = first_;
+        if (range == nullptr) return nullptr;
+        first_ = range->next;
+        if (first_ == nullptr) last_done_ = nullptr;
+        untold.reset();
+        if (told(*range)) untold = range->life == untold_life_ ? std::exchange(untold_, 0) : 0;
+        return range;
+    }
+    // 0: it will not be told.
+    std::uint64_t number_of(const RangeSums& range) noexcept {
+        const std::lock_guard lock(mutex_);
+        return told(range) ? range.number : 0;
     }
     // Of one that was taken.
     void forget(RangeSums* range) noexcept {
@@ -184,6 +211,7 @@ class RangeBook {
         ++process_;
         count_ = 0;
         untold_ = 0;
+        telling_.store(false);  // that was another thread, or this one tells no more of what it had
         last_done_ = nullptr;
         while (first_ != nullptr) {
             const std::unique_ptr<RangeSums> gone(first_);
@@ -193,7 +221,8 @@ class RangeBook {
 
     std::mutex mutex_;
     std::size_t count_ = 0;
-    std::uint64_t last_ = 0, process_ = 0, untold_ = 0;
+    std::uint64_t last_ = 0, process_ = 0, untold_ = 0, untold_life_ = 0;
+    std::atomic<bool> telling_{false};
     RangeSums *first_ = nullptr, *last_done_ = nullptr;
 };
 
@@ -225,7 +254,7 @@ void end_range(RangeSums* range, std::uint64_t end_ns, bool popped) noexcept {
 }
 
 std::uint64_t range_number(const RangeSums* range) noexcept {
-    return range == nullptr ? 0 : range->number;
+    return range == nullptr ? 0 : RangeBook::get().number_of(*range);
 }
 
 std::uint64_t range_depth(const RangeSums& range) noexcept {
@@ -248,17 +277,23 @@ void RangesAround::miss() const noexcept {
     RangeBook::get().of_each(innermost_, [](RangeSums& range) { ++range.work.missing; });
 }
 
-void tell_ranges_done() noexcept {
+void tell_ranges_done(bool wait) noexcept {
     // Whoever is inside of a callback would tell them past it.
     if (!prof_has(orrProfWantRangeWork) || thread_marks().inside != 0) return;
     RangeBook& book = RangeBook::get();
-    std::uint64_t untold = 0;
-    for (RangeSums* range = book.take_done(untold); range != nullptr;) {
-        RangeSums* const next = range->next;
-        // Those whom it is for may have gone meanwhile.
-        if (range->life == prof_range_life.load()) tell(*range, std::exchange(untold, 0));
-        book.forget(range);
-        range = next;
+    const auto until = std::chrono::steady_clock::now() + kTellLimit;
+    for (bool once = wait; once || book.has_done(); once = false) {
+        while (!book.begin_telling()) {
+            // Who tells looks once more when it has ended.
+            if (!wait || std::chrono::steady_clock::now() >= until) return;
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+        std::optional<std::uint64_t> untold;
+        while (RangeSums* const range = book.take_done(untold)) {
+            if (untold) tell(*range, *untold);
+            book.forget(range);
+        }
+        book.end_telling();
     }
 }
 

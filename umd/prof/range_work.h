@@ -53,8 +53,8 @@ class RangesAround {
 // Null: work is in none.
 using HeldRanges = std::shared_ptr<const RangesAround>;
 
-// Ranges that have ended are told to those who want it; inside of a callback nothing is, as somebody else
-// will.
-void tell_ranges_done() noexcept;
+// Ranges that have ended are told to those who want it, in that order, by one thread at a time; inside of a
+// callback nothing is, as somebody else will. `wait`: for who tells some just now, 10 s at most.
+void tell_ranges_done(bool wait) noexcept;
 
 }  // namespace orrery::umd

@@ -153,7 +153,7 @@ Status pop_range(orrProfDomain_t domain) {
         return fail(orrErrorInvalidValue, "this thread has no range of that domain open: push one first");
     }
     Track& track = ranges[*number];
-    --track.depth;
+    const std::uint64_t depth = --track.depth;
     RangeSums* ended = nullptr;
     if (!track.wanted.empty() && range_depth(*track.wanted.back()) == track.depth) {
         ended = track.wanted.back();
@@ -161,13 +161,14 @@ Status pop_range(orrProfDomain_t domain) {
         (*open)->around.reset();
     }
     if (ended == nullptr && !wants(kRanges)) return {};
-    orrProfRecord record = record_of(orrProfRangeEnd, *number, nullptr, track.depth);
+    // A tool that starts only now may have made room for domains of its own: `track` is no more.
+    orrProfRecord record = record_of(orrProfRangeEnd, *number, nullptr, depth);
     record.host_ns = static_cast<std::uint64_t>(now_ns());
     record.range = range_number(ended);
     Profiler::get().tell(record, orrProfWantRanges);
     if (ended == nullptr) return {};
     end_range(ended, record.host_ns, true);
-    tell_ranges_done();
+    tell_ranges_done(false);
     return {};
 }
 

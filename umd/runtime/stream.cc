@@ -100,7 +100,8 @@ void Stream::close() {
             stop_locked({orrErrorInvalidHandle, "the stream was destroyed before this work was done"});
         gone.swap(queue_);
     }
-    gone->destroy();  // for those too who wait with a reference of their own
+    gone->destroy();      // for those too who wait with a reference of their own
+    trail_.end_ranges();  // others may have a reference for long, to an event's stream for example
     context_.fleet().bury(*this);
     context_.fleet().gangs().retire();
     staging_.stop({orrErrorInvalidHandle, "the stream was destroyed before this work was done"});

@@ -167,7 +167,7 @@ void WorkTrail::add(std::uint64_t index, const WorkNote& note, std::uint64_t lif
         forget_first();
     }
     try {
-        entries_.push_back(entry);
+        entries_.push_back(std::move(entry));  // left as it is if there is no memory
     } catch (const std::bad_alloc&) {
         if (note.operation != orrProfOperationWait) ++lost_;
         if (entry.ranges != nullptr) entry.ranges->miss();
@@ -434,7 +434,7 @@ Status WorkLog::drain() {
         ~Telling() { t_telling = false; }
     } const telling;
     Status all = tell_all();
-    tell_ranges_done();
+    tell_ranges_done(false);
     return all;
 }
 

@@ -1,10 +1,14 @@
 // What cards did for ranges of the program is told when all of it is over.
 #include <orrery/hw/trace_sink.h>
 #include <orrery/prof.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -208,7 +212,7 @@ TEST_F(RangeWork, IsToldWhenTheRangeHasEndedAndItsWorkToo) {
     synchronize();
     EXPECT_TRUE(listener.flushed().empty()) << "it is open";
     pop();
-    EXPECT_EQ(listener.ranges().size(), 1u) << "nothing of it is left to be told";
+    EXPECT_EQ(listener.flushed().size(), 1u) << "nothing of it is left to be told";
     ASSERT_OK(orrStreamWaitSemaphore(stream_, gate, 1, nullptr));
     push("waits");
     fill(64);
@@ -225,9 +229,9 @@ TEST_F(RangeWork, OfARangeWithoutWorkIsToldAtItsEnd) {
     push("outer");
     push("empty");
     pop();
-    ASSERT_EQ(listener.ranges().size(), 1u);
+    ASSERT_EQ(listener.flushed().size(), 1u);
     pop();
-    const auto all = listener.ranges();
+    const auto all = listener.flushed();
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(all[0].name, "empty");
     EXPECT_EQ(all[0].work.records, 0u);
@@ -321,6 +325,7 @@ TEST_F(RangeWork, OfACardThatTellsNothingIsMissing) {
     fill(64);
     synchronize();
     pop();
+    EXPECT_EQ(orrProfFlush(), orrErrorNotSupported);
     const auto all = listener.ranges();
     ASSERT_EQ(all.size(), 1u);
     EXPECT_EQ(all[0].work.records, 0u);
@@ -510,6 +515,110 @@ TEST_F(RangeWork, InAChildIsOfItsOwnRanges) {
     EXPECT_EQ(status, 0);
     pop();
     EXPECT_EQ(listener.flushed("the parent's").work.fills, 1u);
+}
+
+// Who asks has all that ended before, also what another thread is about to tell.
+TEST_F(RangeWork, AFlushWaitsForWhoTellsThem) {
+    Listener listener;
+    std::atomic<bool> inside{false}, go{false};
+    listener.and_then = [&](const orrProfRecord& record) {
+        if (record.kind != orrProfRangeDone || inside.exchange(true)) return;
+        while (!go)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    std::thread first([] {
+        push("first");
+        pop();
+    });
+    while (!inside)
+        std::this_thread::yield();
+    push("second");
+    pop();
+    std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        go = true;
+    });
+    const auto all = listener.flushed();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].name, "first");
+    EXPECT_EQ(all[1].name, "second");
+    first.join();
+    later.join();
+}
+
+TEST_F(RangeWork, OfAStreamThatIsDestroyedIsToldThoughAnEventIsOfIt) {
+    Listener listener;
+    orrStream_t stream = nullptr;
+    orrEvent_t event = nullptr;
+    orrSemaphore_t gate = nullptr;
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream, gate, 1, nullptr));
+    push("cut off");
+    ASSERT_OK(orrMemsetAsync(memory_, 1, 64, stream));
+    pop();
+    ASSERT_OK(orrEventRecord(event, stream));
+    EXPECT_TRUE(listener.flushed().empty());
+    ASSERT_OK(orrStreamDestroy(stream));
+    EXPECT_EQ(listener.flushed("cut off").work.missing, 1u);
+    EXPECT_OK(orrEventDestroy(event));
+    EXPECT_OK(orrSemaphoreDestroy(gate));
+}
+
+// An end names no range of which nobody will be told, and those before count nobody's.
+TEST_F(RangeWork, OfAnEarlierSubscriptionHasNoNumber) {
+    {
+        const Listener first;
+        push("for the first");
+        for (std::size_t i = 0; i < kMostRanges + 10; ++i)
+            ASSERT_OK(orrProfRangePush(nullptr, "deep"));
+    }
+    for (std::size_t i = 0; i < kMostRanges + 10; ++i)
+        ASSERT_OK(orrProfRangePop(nullptr));
+    Listener second(kAll | orrProfWantRanges);
+    pop();
+    using Numbers = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
+    EXPECT_EQ(second.begins_and_ends(), (Numbers{{orrProfRangeEnd, 0}}));
+    push("own");
+    pop();
+    EXPECT_EQ(second.flushed("own").work.untold, 0u);
+}
+
+// The parent tells those that had ended, whatever the child does.
+TEST_F(RangeWork, AChildOfACallbackTellsNone) {
+    Listener listener;
+    pid_t child = -1;
+    unsigned told = 0;
+    listener.and_then = [&](const orrProfRecord& record) {
+        if (record.kind != orrProfRangeDone) return;
+        if (child == 0) ::_exit(9);
+        if (++told != 1) return;
+        child = ::fork();
+        if (child != 0) return;
+        // It goes on to tell what is left.
+        (void)std::signal(SIGALRM, [](int) { ::_exit(0); });
+        const itimerval soon{{}, {0, 200'000}};
+        (void)::setitimer(ITIMER_REAL, &soon, nullptr);
+    };
+    orrSemaphore_t gate = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, gate, 1, nullptr));
+    push("outer");
+    push("inner");
+    fill(64);
+    pop();
+    pop();
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
+    synchronize();
+    EXPECT_OK(orrProfFlush());
+    if (child == 0) ::_exit(0);  // it was this thread that told them
+    ASSERT_GT(child, 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(told, 2u);
+    EXPECT_OK(orrSemaphoreDestroy(gate));
 }
 
 }  // namespace

@@ -241,9 +241,10 @@ typedef struct orrProfStreamMark {
  * sums are exactly those of these records. The record has the range's name (its first 1,023 bytes), number,
  * domain and depth, and the correlation, external number and thread that it began with.
  *
- * Not told: ranges that began before somebody wanted it or before a fork(), and those that are open when the
- * process ends. At most 65,536 are open or not told yet at a time: `untold` counts those beyond, and their
- * work is in the ranges around.
+ * Not told: ranges that began before anybody wanted it (who comes later than another is told of those that
+ * began for him, too) or before a fork(). Those that the main thread has open end with it, those of other
+ * threads when they end; the process may end before. At most 65,536 are open or not told yet at a time:
+ * `untold` counts those beyond, and their work is in the ranges around.
  */
 typedef struct orrProfRangeWork {
     size_t size;       /**< see ORR_INIT */
@@ -257,7 +258,8 @@ typedef struct orrProfRangeWork {
     uint64_t fills;
     uint64_t failed;    /**< of these three: as their orrProfOutcome says */
     uint64_t missing;   /**< kernels, copies and fills whose end is not among these, as its record was lost,
-                             or their stream stopped before */
+                             or their stream stopped before. Where records were lost, parts of one
+                             that was preempted may be missing as well, and nobody knows */
     uint64_t kernel_ps; /**< model time of kernels from begin to end, summed */
     uint64_t copy_ps;   /**< likewise of copies and fills */
     uint64_t used_ps;   /**< engine time, as orrProfWork has it */
