@@ -112,6 +112,8 @@ void Faults::reset() {
 std::expected<void, std::string> Faults::add(std::string_view rules) {
     auto plan = FaultPlan::parse(rules);
     if (!plan) return std::unexpected(plan.error());
+    if (!hooks_.points.empty())
+        if (auto known = plan->only_of(hooks_.points); !known) return known;
     const std::scoped_lock lock(mutex_);
     if (rules_.size() + plan->rules.size() > FaultPlan::kMaxRules)
         return std::unexpected(fmt::format("more than {} rules", FaultPlan::kMaxRules));

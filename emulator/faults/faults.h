@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,7 @@ class Faults {
     struct Hooks {
         std::function<void()> die;
         std::function<void(const Struck&)> struck;
+        std::span<const FaultPoint> points = {};  // rules of others are refused by add(); empty: it has all
     };
     Faults(FaultPlan plan, EventQueue& events, Hooks hooks);
     ~Faults();

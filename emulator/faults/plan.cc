@@ -225,6 +225,19 @@ std::string_view name_of(FaultAction action) {
     return kActions[static_cast<unsigned>(action)];
 }
 
+std::expected<void, std::string> FaultPlan::only_of(std::span<const FaultPoint> points) const {
+    for (const FaultRule& rule : rules) {
+        if (std::ranges::find(points, rule.point) != points.end()) continue;
+        std::vector<std::string_view> names;
+        names.reserve(points.size());
+        for (const FaultPoint point : points)
+            names.push_back(name_of(point));
+        return std::unexpected(fmt::format("'{}' never comes here; the points that there are: {}",
+                                           name_of(rule.point), fmt::join(names, ", ")));
+    }
+    return {};
+}
+
 std::string to_text(const FaultRule& rule) {
     const Point& point = about(rule.point);
     std::string text(point.name);

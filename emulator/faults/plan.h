@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,9 @@ struct FaultPlan {
     static std::expected<FaultPlan, std::string> parse(std::string_view text);
     // A file's text, if there is a file of that name, else the text itself.
     static std::expected<FaultPlan, std::string> load(const std::string& file_or_text);
+
+    // An error that names them if a rule is of none of these points, and so could never strike.
+    std::expected<void, std::string> only_of(std::span<const FaultPoint> points) const;
 
     static constexpr std::size_t kMaxRules = 256;
     static constexpr std::size_t kMaxText = 64 << 10;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -14,6 +15,13 @@
 #include "emulator/link/reach.h"
 
 namespace orrery::emu {
+
+namespace {
+
+// It has links, and nothing else that a rule could be of.
+constexpr std::array kFaultPointsOfSwitch{FaultPoint::kLink, FaultPoint::kWire, FaultPoint::kTraining};
+
+}  // namespace
 
 std::expected<std::unique_ptr<Switch>, std::string> Switch::create(SwitchConfig config) {
     auto none = Vram::create(std::uint64_t{1} << 20);
@@ -63,7 +71,12 @@ std::expected<void, std::string> Switch::build() {
 
 std::expected<void, std::string> Switch::build_faults() {
     if (!config_.faults && config_.control.empty()) return {};
+    if (config_.faults) {
+        if (auto known = config_.faults->only_of(kFaultPointsOfSwitch); !known)
+            return std::unexpected("--faults: " + known.error());
+    }
     Faults::Hooks hooks;
+    hooks.points = kFaultPointsOfSwitch;
     hooks.die = config_.die ? config_.die : [] { ::kill(::getpid(), SIGKILL); };
     hooks.struck = [this](const Faults::Struck& fault) {
         errors_.note("fault plan: {} {:#x}, pass {}: {}", name_of(fault.point), fault.subject, fault.pass,

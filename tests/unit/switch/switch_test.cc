@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <thread>
@@ -349,8 +350,7 @@ TEST(SwitchControl, PullsCablesAndCountsFaults) {
     Star star;
     SwitchConfig config;
     config.uid = 0x100;
-    star.listen(config.links);
-    star.listen(config.links);
+    const std::string paths[] = {star.listen(config.links), star.listen(config.links)};
     config.control = star.path();
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -359,7 +359,13 @@ TEST(SwitchControl, PullsCablesAndCountsFaults) {
     ASSERT_TRUE(made) << made.error();
     Switch& works = **made;
     std::thread thread([&works] { works.run(); });
+    for (const std::string& path : paths)
+        star.add_card().add(0, false, path);
+    star.routes();
+    EXPECT_TRUE(star.up());
     const UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval limit{.tv_sec = 30, .tv_usec = 0};
+    EXPECT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
     EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     const auto ask = [&](const std::string& command) {
         EXPECT_EQ(::send(client.get(), command.data(), command.size(), MSG_NOSIGNAL),
@@ -368,13 +374,54 @@ TEST(SwitchControl, PullsCablesAndCountsFaults) {
         const ssize_t got = ::recv(client.get(), bytes.data(), bytes.size(), 0);
         return std::string(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     };
+    // The cards have the test's thread: so long until it is so.
+    const auto comes = [&](const auto& what) {
+        for (int i = 0; i < 5'000; ++i) {
+            for (auto& card : star.cards)
+                card->ports[0]->service();
+            star.run();
+            if (what()) return true;
+            ::usleep(1'000);
+        }
+        return false;
+    };
+    EXPECT_TRUE(comes([&] { return star.reach(0, 2).valid; }));
     EXPECT_EQ(ask("unplug 1\n"), "ok\n");
+    EXPECT_TRUE(comes([&] { return !star[1].ports[0]->up() && !star.reach(0, 2).valid; }));
+    EXPECT_TRUE(star[0].ports[0]->up());
     EXPECT_EQ(ask("plug 1\n"), "ok\n");
+    EXPECT_TRUE(comes([&] { return star[1].ports[0]->up() && star.reach(0, 2).valid; }));
     EXPECT_EQ(ask("unplug 2\n"), "error: there is no link at port 2\n");
-    EXPECT_EQ(ask("add link first=2 drop\n"), "ok\n");
-    EXPECT_EQ(ask("hits\n"), "0 passed=0 struck=0 link first=2 drop\nok\n");
+    EXPECT_EQ(ask("add dispatch first=1 die\n"),
+              "error: 'dispatch' never comes here; the points that there are: link, wire, training\n");
+    EXPECT_EQ(ask("add link port=1 first=2 drop\n"), "ok\n");
+    EXPECT_EQ(ask("hits\n"), "0 passed=0 struck=0 link port=0x1 first=2 drop\nok\n");
+    star.routes(1);
+    EXPECT_EQ(star[0].signal(2, kSem, 7), ORR_FAULT_NONE);
+    EXPECT_TRUE(comes([&] { return star[1].semaphore(kSem).value == 7; }));
+    EXPECT_EQ(ask("hits\n"), "0 passed=1 struck=0 link port=0x1 first=2 drop\nok\n");
+    // Of what trains anew the next time.
+    EXPECT_EQ(ask("add training port=1 lanes=1\n"), "ok\n");
+    EXPECT_EQ(ask("unplug 1\n"), "ok\n");
+    EXPECT_TRUE(comes([&] { return !star[1].ports[0]->up(); }));
+    EXPECT_EQ(ask("plug 1\n"), "ok\n");
+    EXPECT_TRUE(comes([&] { return star[1].ports[0]->up(); }));
+    EXPECT_THAT(ask("hits\n"), testing::HasSubstr("struck=1 training port=0x1 lanes=1\n"));
     works.request_stop();
     thread.join();
+}
+
+TEST(Switch, HasNoFaultsButOfLinks) {
+    Star star;
+    SwitchConfig config;
+    config.uid = 0x100;
+    star.listen(config.links);
+    star.listen(config.links);
+    config.faults = plan("link first=1 drop; wire port=0 corrupt; mailbox first=2 hang");
+    const auto made = Switch::create(std::move(config));
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error(),
+              "--faults: 'mailbox' never comes here; the points that there are: link, wire, training");
 }
 
 TEST(SwitchModel, SaysWhatIsWrong) {
