@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/time/rate.h"
 #include "tests/unit/card/card_rig.h"
 
 namespace orrery::emu {
@@ -125,6 +126,134 @@ TEST(CounterTruth, OfTheCoresMemory) {
     script.insert(script.end(), 4, {OP_WRITE, kHost, 7, 0});
     EXPECT_EQ(moved(script), (Moved{(5 + 3) * kLine, none.read + (3 * script.size() + 2) * kLine,
                                     none.written + (script.size() + 4) * kLine}));
+}
+
+// What passes while nothing is to do is idle time, all of it; while one thing is at work, all but its length.
+// How long that is comes from what it does, not from what counts it.
+class IdleTruth : public testing::Test {
+  protected:
+    // How much passes while `work` is done, and for how much of that those of the counter are not idle.
+    struct Did {
+        ModelTime passed, at_work;
+    };
+    template <class Work>
+    Did during(orr_counter idle, std::uint64_t units, Work work) {
+        const ModelTime began = rig_.card().events().now();
+        const std::uint64_t before = now_is(rig_, idle);
+        work();
+        const ModelTime passed = rig_.card().events().now() - began;
+        return {passed, passed * units - (now_is(rig_, idle) - before)};
+    }
+    void pass(ModelTime ps) { rig_.card().events().advance_to(rig_.card().events().now() + ps); }
+    const Sku& sku() { return rig_.card().sku(); }
+    void boot() {
+        rig_.boot_script();
+        rig_.map_page(kAsid, kLocalVa, 0x40000, kRw | ORR_PTE_EXEC);
+        rig_.run(rig_.set_root(kAsid));
+    }
+    template <class Descriptor>
+    void run_job(unsigned port, const Descriptor& job) {
+        std::vector<script_op> script = CardRig::start_job(port, job, 1);
+        script.push_back({OP_WAIT, 0, 1u << SOC_LINE_DONE, 0});
+        script.push_back(CardRig::read(SOC_DONE_POP));
+        script.push_back(CardRig::read(SOC_DONE_STATUS));
+        EXPECT_EQ(rig_.run(script).back().result, ORR_DONE_OK);
+    }
+
+    // Interrupts arrive at once, so that nothing comes behind a script's end.
+    static CardConfig config() {
+        CardConfig config = CardRig::config();
+        config.sku.pcie_msi_ps = 0;
+        return config;
+    }
+    CardRig rig_{config()};
+};
+
+TEST_F(IdleTruth, OfTimeWithNothingToDo) {
+    const auto idle = [&] {
+        return std::array{now_is(rig_, ORR_CTR_CORE_IDLE_PS), now_is(rig_, ORR_CTR_COPY_IDLE_PS),
+                          now_is(rig_, ORR_CTR_VECTOR_IDLE_PS)};
+    };
+    const auto of_all = [&](ModelTime ps) {
+        return std::array{ps, ps * sku().copy_engines, ps * sku().vector_cores};
+    };
+    ModelTime passed = 0;
+    for (const ModelTime ps : {0u, 1u, 999u, 1'000'000u, 123'456'789u}) {
+        pass(ps);
+        passed += ps;
+        EXPECT_EQ(idle(), of_all(passed)) << "since the card was made";
+    }
+    boot();
+    auto expected = idle();
+    constexpr ModelTime kMore = 5'000'001;
+    pass(kMore);
+    for (std::size_t n = 0; n < expected.size(); ++n)
+        expected.at(n) += of_all(kMore).at(n);
+    EXPECT_EQ(idle(), expected) << "its core waits for a doorbell";
+}
+
+// It waits until it hears of the doorbell. From there to where it waits again it does nothing but its script,
+// but for what it sleeps.
+TEST_F(IdleTruth, OfTheCore) {
+    boot();
+    const auto script = [&](const std::vector<script_op>& ops) {
+        return during(ORR_CTR_CORE_IDLE_PS, 1, [&] { rig_.run(ops); });
+    };
+    for (const unsigned loads : {0u, 1u, 40u}) {
+        const Did did = script(std::vector<script_op>(loads, {OP_READ, ORR_VRAM_WINDOW + 0x1000, 0, 0}));
+        EXPECT_EQ(did.passed - did.at_work, sku().pcie_doorbell_ps) << loads;
+        EXPECT_GT(did.at_work, loads * sku().vram_load_ps) << loads;
+    }
+    const Did shortly = script({{OP_SLEEP, 0, 2'000'000, 0}}), longer = script({{OP_SLEEP, 0, 9'000'000, 0}});
+    EXPECT_EQ(longer.passed - shortly.passed, 7'000'000u);
+    EXPECT_EQ(longer.at_work, shortly.at_work) << "sleeping is no work";
+    EXPECT_LT(shortly.passed - shortly.at_work - sku().pcie_doorbell_ps, 2'000'000u)
+        << "it looks at its clock before it sleeps";
+    // One that never sleeps.
+    rig_.start({{OP_SPIN, 0, 0, 0}});
+    rig_.steps(3);
+    const Did spun = during(ORR_CTR_CORE_IDLE_PS, 1, [&] { rig_.steps(10); });
+    EXPECT_GT(spun.passed, 0u);
+    EXPECT_EQ(spun.at_work, spun.passed);
+}
+
+TEST_F(IdleTruth, OfCopyEngines) {
+    boot();
+    orr_desc_copy fill{};
+    fill.op = ORR_DESC_FILL;
+    fill.pattern_bytes = 8;
+    fill.asid = kAsid;
+    fill.dst = kLocalVa;
+    fill.rows = 1;
+    fill.row_bytes = 8;
+    run_job(0, fill);  // the translation of its page is at hand from here on
+    for (const std::uint32_t bytes : {64u, 1000u, 4096u}) {
+        fill.row_bytes = bytes;
+        const Did did = during(ORR_CTR_COPY_IDLE_PS, sku().copy_engines, [&] { run_job(0, fill); });
+        EXPECT_EQ(did.at_work, sku().copy_setup_ps + duration_ps(bytes, sku().copy_engine_bytes_per_s))
+            << bytes;
+    }
+}
+
+TEST_F(IdleTruth, OfVectorCores) {
+    boot();
+    constexpr unsigned kTimes = 500;
+    // li t0, kTimes; 1: addi t0, t0, -1; bnez t0, 1b; ret
+    constexpr std::array<std::uint32_t, 4> kCode{kTimes << 20 | 0x293, 0xfff28293, 0xfe029ee3, 0x8067};
+    std::memcpy(rig_.card().vram().at(0x40000, sizeof kCode), kCode.data(), sizeof kCode);
+    const std::uint64_t cycles = sku().vector_item_cycles + 1 + 2 * kTimes + 1;
+    orr_desc_kernel kernel{};
+    kernel.op = ORR_DESC_KERNEL;
+    kernel.asid = kAsid;
+    kernel.entry = kLocalVa;
+    kernel.grid_y = kernel.grid_z = 1;
+    kernel.block_x = kernel.block_y = kernel.block_z = 1;
+    for (const std::uint32_t groups : {1u, 2u, 7u, 20u}) {
+        kernel.grid_x = groups;
+        const Did did =
+            during(ORR_CTR_VECTOR_IDLE_PS, sku().vector_cores, [&] { run_job(sku().copy_engines, kernel); });
+        EXPECT_EQ(did.at_work, groups * duration_ps(cycles, sku().vector_hz)) << groups;
+    }
 }
 
 // Two cards whose link is slow: what is sent at once waits for what was sent before.

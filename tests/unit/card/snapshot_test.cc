@@ -165,6 +165,7 @@ TEST(Snapshot, SumsAgreeAtEachMoment) {
         const All all = take(rig, 1);
         const Sku& sku = rig.card().sku();
         const std::uint64_t now = all[ORR_CTR_TIME_PS];
+        // By which idle times are computed; IdleTruth (counter_truth_test.cc) knows what they are.
         EXPECT_EQ(all[ORR_CTR_CORE_BUSY_PS] + all[ORR_CTR_CORE_IDLE_PS], now);
         EXPECT_EQ(all[ORR_CTR_COPY_BUSY_PS] + all[ORR_CTR_COPY_IDLE_PS], now * sku.copy_engines);
         EXPECT_EQ(all[ORR_CTR_VECTOR_BUSY_PS] + all[ORR_CTR_VECTOR_IDLE_PS], now * sku.vector_cores);

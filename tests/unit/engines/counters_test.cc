@@ -1,6 +1,8 @@
 // What engines count, against what the test knows of its kernels and copies: to the last instruction and
 // byte.
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <list>
 
 #include "tests/unit/engines/vector_rig.h"
@@ -191,6 +193,30 @@ TEST_F(CounterTruth, OfWaitsForMemory) {
     EXPECT_EQ(count(ORR_CTR_VECTOR_LINK_PS), 0u);
     // Alone it had a core at once.
     EXPECT_EQ(count(ORR_CTR_VECTOR_QUEUED_PS), config().launch_ps);
+}
+
+// Kernels of one group each and all as long, for one core: each waits for all before it.
+TEST_F(CounterTruth, OfKernelsThatQueue) {
+    constexpr unsigned kTimes = 700;
+    constexpr std::uint64_t kCodeVa = 0x30'0000'0000, kCodeOffset = 32 << 20;
+    // li t0, kTimes; 1: addi t0, t0, -1; bnez t0, 1b; ret
+    constexpr std::array<std::uint32_t, 4> kCode{kTimes << 20 | 0x293, 0xfff28293, 0xfe029ee3, 0x8067};
+    std::memcpy(rig.vram.data() + kCodeOffset, kCode.data(), sizeof kCode);
+    rig.map(kCodeVa, 4096, ORR_TARGET_VRAM, kCodeOffset, ORR_PTE_READ | ORR_PTE_EXEC);
+    VectorConfig one = config();
+    one.cores = 1;
+    one.ports = 5;
+    VectorUnit narrow(one, rig.context);
+    orr_desc_kernel d = desc(kChase, {}, 1);
+    d.entry = kCodeVa;
+    const ModelTime takes = one.group_ps + (one.item_cycles + 1 + 2 * kTimes + 1) * kCycle;
+    for (std::uint64_t n = 1; n <= one.ports; ++n) {
+        const std::uint64_t before = count(ORR_CTR_VECTOR_QUEUED_PS);
+        for (std::uint32_t port = 0; port < n; ++port)
+            ASSERT_TRUE(narrow.port(port).start(Rig::words_of(d), port));
+        rig.run();
+        EXPECT_EQ(count(ORR_CTR_VECTOR_QUEUED_PS) - before, n * one.launch_ps + takes * n * (n - 1) / 2) << n;
+    }
 }
 
 // Half of what one core does is done: all that has passed is counted, and no more once it is over.

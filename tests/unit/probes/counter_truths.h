@@ -23,7 +23,6 @@ inline constexpr TruthTest kCoresTime{"trace/replay_test.cc", "Replay",
                                       "CountersKnowWhatTheCoreDidWithItsTime"};
 inline constexpr TruthTest kCoresInstructions{"trace/replay_test.cc", "Replay",
                                               "CountersKnowEachInstructionsClass"};
-inline constexpr TruthTest kSums{"card/snapshot_test.cc", "Snapshot", "SumsAgreeAtEachMoment"};
 inline constexpr TruthTest kCoresMemory{"card/counter_truth_test.cc", "CounterTruth", "OfTheCoresMemory"};
 inline constexpr TruthTest kCopiesAlone{"engines/copy_time_test.cc", "CopyTime",
                                         "OfWhatRunsAloneIsWhatItsWaysTake"};
@@ -49,6 +48,7 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_PREEMPTIONS,
      {"engines/preempt_test.cc", "PreemptTest", "AtRandomTimesOnRandomPortsTheResultIsTheSame"}},
     {ORR_CTR_SAVED_BYTES, {"engines/preempt_test.cc", "PreemptTest", "NowTakesTwoMicrosecondsAndTheSave"}},
+    // Not a truth but a check that two agree: the card's clock is what all else is told from.
     {ORR_CTR_TIME_PS, {"card/snapshot_test.cc", "Snapshot", "HasAllCountersWhereItWasTold"}},
 
     // --- the control core: a replay of the firmware, instruction by instruction ---
@@ -70,7 +70,7 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_CORE_INTERRUPTS, {"card/counter_truth_test.cc", "CounterTruth", "OfTheCoresInterrupts"}},
     {ORR_CTR_CORE_STALL_PS, {"card/soc_test.cc", "Soc", "WaitsForMemoryAreCounted"}},
     {ORR_CTR_CORE_RESTARTS, {"card/restart_test.cc", "Restart", "KeepsSramOutsideTheImage"}},
-    {ORR_CTR_CORE_IDLE_PS, kSums},
+    {ORR_CTR_CORE_IDLE_PS, {"card/counter_truth_test.cc", "IdleTruth", "OfTheCore"}},
 
     // --- the host ---
     {ORR_CTR_DOORBELLS, {"card/doorbell_test.cc", "CardDoorbells", "ReachTheFirmware"}},
@@ -95,7 +95,7 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_COPY_JOBS, {"engines/copy_time_test.cc", "CopyTime", "AtEachMomentIsAllThatHasPassed"}},
     {ORR_CTR_COPY_BYTES, {"engines/counters_test.cc", "CounterTruth", "OfCopies"}},
     {ORR_CTR_COPY_BUSY_PS, {"engines/counters_test.cc", "CounterTruth", "OfCopies"}},
-    {ORR_CTR_COPY_IDLE_PS, kSums},
+    {ORR_CTR_COPY_IDLE_PS, {"card/counter_truth_test.cc", "IdleTruth", "OfCopyEngines"}},
     {ORR_CTR_COPY_SETUP_PS, kCopiesAlone, "Ledger::kSetup"},
     {ORR_CTR_COPY_MOVE_PS, kCopiesAlone, "Ledger::kMove"},
     {ORR_CTR_COPY_ROWS_PS,
@@ -121,8 +121,9 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_VECTOR_ITEMS, kBytesOfAKernel},
     {ORR_CTR_VECTOR_INSTRUCTIONS, kTriad},
     {ORR_CTR_VECTOR_BUSY_PS, kLinesOfKernels},
+    // Not a truth but a check that three agree: how many groups threads compute is up to the host.
     {ORR_CTR_VECTOR_AHEAD, {"engines/ahead_test.cc", "Ahead", "ALaunchSaysHowMuchOfItRanInOrderAndWhy"}},
-    {ORR_CTR_VECTOR_IDLE_PS, kSums},
+    {ORR_CTR_VECTOR_IDLE_PS, {"card/counter_truth_test.cc", "IdleTruth", "OfVectorCores"}},
     {ORR_CTR_VECTOR_LATENCY_PS, kLinesOfKernels},
     {ORR_CTR_VECTOR_BANDWIDTH_PS, kLinesOfKernels},
     {ORR_CTR_VECTOR_LINK_PS, {"engines/wait_truth_test.cc", "PeerWaits", "KernelsWaitForEachAnswer"}},
@@ -142,7 +143,7 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_VECTOR_TLB_LOOKUPS, kTranslations},
     {ORR_CTR_VECTOR_TLB_MISSES, kTranslations},
     {ORR_CTR_VECTOR_TLB_WALKED, kTranslations},
-    {ORR_CTR_VECTOR_QUEUED_PS, kWaitsForMemory},
+    {ORR_CTR_VECTOR_QUEUED_PS, {"engines/counters_test.cc", "CounterTruth", "OfKernelsThatQueue"}},
     {ORR_CTR_VECTOR_SCALAR_INT, kClasses},
     {ORR_CTR_VECTOR_SCALAR_MULDIV, kClasses, kNthClass},
     {ORR_CTR_VECTOR_SCALAR_FP, kClasses, kNthClass},
