@@ -1,11 +1,15 @@
 // The card on its own thread: sleep, wake-ups, and the order in which the two threads see things.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "emulator/card/card_thread.h"
 #include "tests/unit/card/card_rig.h"
@@ -134,6 +138,40 @@ TEST(CardThread, MoreCommandsThanTheQueueHolds) {
     while (done() < 3 * CommandQueue::kCapacity && std::chrono::steady_clock::now() < end)
         std::this_thread::yield();
     EXPECT_EQ(done(), 3 * CommandQueue::kCapacity) << "commands that the card carried out";
+}
+
+// One that is not at work yet, or no more, has its commands carried out all the same, and each once. The
+// first of them come while the thread still starts.
+TEST(CardThread, ThatStartsTakesEachCommandOnce) {
+    constexpr std::uint64_t kMapped = kRamBase + 2 * kRamBytes, kGoes = 50, kRounds = 40;
+    for (std::uint64_t go = 0; go < kGoes; ++go) {
+        CardRig rig;
+        const UniqueFd memory(::memfd_create("more", MFD_CLOEXEC));
+        ASSERT_EQ(::ftruncate(memory.get(), ORR_PAGE_SIZE), 0);
+        std::uint64_t maps = rig.counter(ORR_CTR_DMA_MAPS), grants = 0;
+        const auto post = [&] {
+            DmaMap map;
+            map.address = kMapped;
+            map.size = ORR_PAGE_SIZE;
+            map.fd = UniqueFd(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0));
+            map.readable = map.writable = true;
+            ++maps;
+            ++grants;
+            rig.write32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_CMD, ORR_LINK_GRANT_CLEAR);
+            ASSERT_EQ(rig.device().dma_map(std::move(map)), 0) << go;
+            rig.unmap_ram(kMapped, ORR_PAGE_SIZE);
+        };
+        {
+            CardThread thread(rig.card());
+            for (std::uint64_t n = 0; n < kRounds; ++n)
+                ASSERT_NO_FATAL_FAILURE(post());
+            thread.stop();
+        }
+        for (std::uint64_t n = 0; n < 3; ++n)
+            ASSERT_NO_FATAL_FAILURE(post());
+        ASSERT_EQ(rig.counter(ORR_CTR_DMA_MAPS), maps) << go;
+        ASSERT_EQ(rig.read32(ORR_R_LINK(0) + ORR_R_LINK_GRANT_DONE), grants) << go;
+    }
 }
 
 }  // namespace
