@@ -10,9 +10,6 @@
 namespace orrery::prof {
 namespace {
 
-// What it takes to bring work to an engine that waits for it is less than this.
-constexpr std::uint64_t kLongestLaunchPs = 20'000'000;
-
 // Of what one stream waited for, and when it went on.
 std::string who_of(const Activity& activity, const WorkRecord& wait) {
     if (wait.from_name != 0) return std::string(activity.text(wait.from_name));
@@ -230,7 +227,15 @@ class DeviceSummer {
             gap.why = Idle::kHeldBack;
             return;
         }
-        gap.why = why_late(before_ns, next.record->submitted_ns, gap.time.end - gap.time.begin, known_done_);
+        // Submitted after all that ran before.
+        const bool later = before_ns != 0 && before_ns < next.record->submitted_ns;
+        const std::uint64_t length = gap.time.end - gap.time.begin;
+        if (later && waited_between(before_ns, next.record->submitted_ns)) {
+            gap.why = Idle::kHost;
+        } else if (length > kLongestLaunchPs) {
+            const std::uint64_t late_ns = later ? next.record->submitted_ns - before_ns : 0;
+            gap.why = late_ns > length / 1000 ? Idle::kHost : Idle::kHeldBack;
+        }
     }
     using Waits = std::vector<const WorkRecord*>;
     static void sort_waits(Waits& waits) {
@@ -268,6 +273,12 @@ class DeviceSummer {
         gap.who = who_of(activity_, *wait);
         return true;
     }
+    bool waited_between(std::uint64_t begin_ns, std::uint64_t end_ns) const {
+        return std::ranges::any_of(known_done_, [&](const auto& thread) {
+            const auto found = std::ranges::lower_bound(thread.second, begin_ns);
+            return found != thread.second.end() && *found <= end_ns;
+        });
+    }
 
     using PartKey = std::pair<std::uint64_t, std::uint64_t>;
     const Activity& activity_;
@@ -284,6 +295,17 @@ class DeviceSummer {
     std::map<std::uint32_t, Waits> stream_waits_;
     Waits all_waits_;
 };
+
+// When each thread came back from a call that waits for cards.
+std::map<std::uint32_t, std::vector<std::uint64_t>> blocking_ends(const Activity& activity) {
+    std::map<std::uint32_t, std::vector<std::uint64_t>> ends;
+    for (const CallRecord& call : activity.process->calls) {
+        if (is_blocking(activity.text(call.head.text))) ends[call.thread].push_back(call.end_ns);
+    }
+    for (auto& [thread, all] : ends)
+        std::ranges::sort(all);
+    return ends;
+}
 
 // By the host's clock: what was submitted counts as being worked on until its thread has waited for it.
 void find_host_times(Sums& sums, const std::map<std::uint32_t, std::vector<std::uint64_t>>& ends) {
@@ -356,29 +378,6 @@ void Roofline::add(const Roofline& others) {
     bytes += others.bytes;
     compute_ps += others.compute_ps;
     memory_ps += others.memory_ps;
-}
-
-std::map<std::uint32_t, std::vector<std::uint64_t>> blocking_ends(const Activity& activity) {
-    std::map<std::uint32_t, std::vector<std::uint64_t>> ends;
-    for (const CallRecord& call : activity.process->calls) {
-        if (is_blocking(activity.text(call.head.text))) ends[call.thread].push_back(call.end_ns);
-    }
-    for (auto& [thread, all] : ends)
-        std::ranges::sort(all);
-    return ends;
-}
-
-Idle why_late(std::uint64_t before_ns, std::uint64_t submitted_ns, std::uint64_t ps,
-              const std::map<std::uint32_t, std::vector<std::uint64_t>>& done) {
-    // Submitted after all that ran before.
-    const bool later = before_ns != 0 && before_ns < submitted_ns;
-    const bool waited = later && std::ranges::any_of(done, [&](const auto& thread) {
-                            const auto found = std::ranges::lower_bound(thread.second, before_ns);
-                            return found != thread.second.end() && *found <= submitted_ns;
-                        });
-    if (waited) return Idle::kHost;
-    if (ps <= kLongestLaunchPs) return Idle::kLaunch;
-    return (later ? submitted_ns - before_ns : 0) > ps / 1000 ? Idle::kHost : Idle::kHeldBack;
 }
 
 double KernelSums::core_use(std::uint32_t cores) const {

@@ -151,6 +151,9 @@ struct WaitSums {
     Totals totals;
 };
 
+// What it takes to bring work to an engine that waits for it is less than this.
+inline constexpr std::uint64_t kLongestLaunchPs = 20'000'000;
+
 // Why the engines of a card had nothing of this process to do.
 enum class Idle : std::uint8_t {
     kHost,       // the host submitted what came next only when it knew that all before was done, or late
@@ -215,12 +218,6 @@ struct Sums {
 };
 
 Sums sums_of(const Activity& activity);
-// When each thread came back from a call that waits for cards.
-std::map<std::uint32_t, std::vector<std::uint64_t>> blocking_ends(const Activity& activity);
-// Why work that waits for nothing began so much later than what was before it ended, which was submitted
-// then: kHost, kHeldBack or kLaunch. done: as blocking_ends() has it.
-Idle why_late(std::uint64_t before_ns, std::uint64_t submitted_ns, std::uint64_t ps,
-              const std::map<std::uint32_t, std::vector<std::uint64_t>>& done);
 // Of a call that returns when the card has done something: what comes behind it in its thread was submitted
 // then only.
 bool is_blocking(std::string_view call);

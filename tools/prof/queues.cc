@@ -12,67 +12,80 @@
 namespace orrery::prof {
 namespace {
 
-using Ends = std::map<std::uint32_t, std::vector<std::uint64_t>>;
-
 // A stream as its work comes by, in the order in which it began.
 struct Queue {
     QueueSums sums;
     bool begun = false;
     std::uint64_t end_ps = 0;        // of what was until now
-    std::uint64_t submitted_ns = 0;  // of that, the latest
-    std::set<std::uint64_t> seen;    // packets
+    std::set<std::uint64_t> parted;  // packets of which another part follows
     std::vector<const WorkRecord*> work;
 };
 
-void add(Queue& queue, const Work& one, const Ends& done) {
+// The card's time that it had not passed at that moment of the host; nothing: nobody looked then or later.
+std::optional<std::uint64_t> not_passed(const HostClock& clock, std::uint64_t ns) {
+    const auto later =
+        std::ranges::lower_bound(clock.before(), ns, {}, [](const auto& point) { return point.second; });
+    return later == clock.before().end() ? std::nullopt : std::optional(later->first);
+}
+
+void add_gap(QueueSums& sums, std::uint64_t end_ps, const WorkRecord& work, const HostClock& clock) {
+    const std::uint64_t ps = work.begin_ps - end_ps;
+    const auto was_there = [&](std::uint64_t there_ps) {
+        (there_ps > kLongestLaunchPs ? sums.held_back : sums.launches).add(there_ps, false);
+    };
+    const auto end = clock.empty() ? std::nullopt : clock.host_of(end_ps);
+    if (end && work.submitted_ns <= end->least_ns) return was_there(ps);
+    Totals& before = end && work.submitted_ns > end->most_ns ? sums.late : sums.unknown;
+    // What is left behind the time at which it was there for certain may be the end of a launch.
+    const std::uint64_t there_ps = not_passed(clock, work.submitted_ns).value_or(work.begin_ps);
+    const std::uint64_t left_ps = work.begin_ps - std::clamp(there_ps, end_ps, work.begin_ps);
+    if (left_ps <= kLongestLaunchPs) return before.add(ps, false);
+    sums.held_back.add(left_ps, false);
+    before.add(ps - left_ps, false);
+}
+
+void add(Queue& queue, const Work& one, const HostClock& clock) {
     const WorkRecord& work = *one.record;
     if (one.operation() == Operation::kWait) {
         queue.sums.waits.add(one.ps(), one.outcome() == Outcome::kFailed);
     } else if (one.operation() != Operation::kOther) {
-        const bool part = !queue.seen.insert(work.index).second;  // of one that was preempted
+        const bool part = queue.parted.erase(work.index) != 0;  // of one that was preempted
+        if (one.goes_on) queue.parted.insert(work.index);
         if (!part) {
             ++queue.sums.work;
             queue.work.push_back(&work);
         }
         if (queue.begun && work.begin_ps >= queue.end_ps) {
-            const std::uint64_t ps = work.begin_ps - queue.end_ps;
-            switch (part ? Idle::kHeldBack : why_late(queue.submitted_ns, work.submitted_ns, ps, done)) {
-                case Idle::kLaunch:
-                    queue.sums.launches.add(ps, false);
-                    break;
-                case Idle::kHeldBack:
-                    queue.sums.held_back.add(ps, false);
-                    break;
-                default:
-                    queue.sums.late.add(ps, false);
-                    break;
-            }
+            if (part)
+                queue.sums.held_back.add(work.begin_ps - queue.end_ps, false);
+            else
+                add_gap(queue.sums, queue.end_ps, work, clock);
         }
     }
     queue.begun = true;
     queue.end_ps = std::max(queue.end_ps, work.end_ps);
-    queue.submitted_ns = std::max(queue.submitted_ns, work.submitted_ns);
 }
 
 // Begins are moments of which only bounds are known: all as early as can be, or all as late.
 std::optional<QueueSums::Depth> deepest(const std::vector<const WorkRecord*>& work, const HostClock& clock) {
     if (clock.empty()) return {};
-    // At one moment what comes is there before others go.
-    std::vector<std::pair<std::uint64_t, int>> early, late;
+    std::vector<std::uint64_t> submitted, early, late;
     for (const WorkRecord* one : work) {
         const auto begin = clock.host_of(one->begin_ps);
         if (!begin) return {};
-        early.emplace_back(one->submitted_ns, 0);
-        late.emplace_back(one->submitted_ns, 0);
-        early.emplace_back(std::max(one->submitted_ns, begin->least_ns), 1);
-        late.emplace_back(std::max(one->submitted_ns, begin->most_ns), 1);
+        submitted.push_back(one->submitted_ns);
+        early.push_back(std::max(one->submitted_ns, begin->least_ns));
+        late.push_back(std::max(one->submitted_ns, begin->most_ns));
     }
-    const auto most = [](std::vector<std::pair<std::uint64_t, int>>& moments) {
-        std::ranges::sort(moments);
-        std::uint64_t now = 0, highest = 0;
-        for (const auto& [ns, begins] : moments) {
-            now = begins != 0 ? now - 1 : now + 1;
-            highest = std::max(highest, now);
+    std::ranges::sort(submitted);
+    const auto most = [&](std::vector<std::uint64_t>& begins) {
+        std::ranges::sort(begins);
+        std::uint64_t came = 0, gone = 0, highest = 0;
+        for (const std::uint64_t ns : submitted) {
+            // At one moment what comes is there before others go.
+            while (gone < begins.size() && begins[gone] < ns)
+                ++gone;
+            highest = std::max(highest, ++came - gone);
         }
         return highest;
     };
@@ -82,11 +95,10 @@ std::optional<QueueSums::Depth> deepest(const std::vector<const WorkRecord*>& wo
 }  // namespace
 
 std::vector<QueueSums> queue_sums(const Activity& activity, const DeviceModel& device) {
-    const Ends done = blocking_ends(activity);
     std::map<std::uint32_t, Queue> queues;
     for (const std::uint32_t number : device.work) {
         const Work& one = activity.work[number];
-        add(queues[one.stream], one, done);
+        add(queues[one.stream], one, device.clock);
     }
     std::vector<QueueSums> all;
     for (auto& [stream, queue] : queues) {

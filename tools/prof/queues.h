@@ -10,13 +10,16 @@
 
 namespace orrery::prof {
 
-// Of a stream. What begins while other work of the stream still runs is in none of the first three.
+// Of a stream. What begins while other work of the stream still runs is in none of the first four.
 struct QueueSums {
     std::uint32_t stream = 0;  // of Activity::streams
     std::uint64_t work = 0;    // kernels, copies and fills; a run in parts is one
-    // From the end of what was before it in the stream to its begin, in model time, for the reasons that gaps
-    // have (Idle): it was there, and was brought to an engine; others had that; the host submitted it late.
-    Totals launches, held_back, late;
+    // From the end of what was before it in the stream to its begin, in model time. What was submitted before
+    // that end, by the host's clock, was there: it was brought to an engine, or others had that. `late` is
+    // what was submitted behind it for certain, until the card's time that it had been submitted by at the
+    // latest: for more than a launch behind that it is held back too. `unknown`: the clock does not tell
+    // which.
+    Totals launches, held_back, late, unknown;
     Totals waits;  // of the stream, for whatever
     // Work that was submitted and had not begun, at the moment when that was most: at least and at most, as
     // begins are known by the host's clock so exactly. Nothing: they are not known by that.

@@ -185,7 +185,8 @@ class DeviceText {
                            {"launch, mean", Align::kRight},
                            {"longest", Align::kRight},
                            {"held back", Align::kRight},
-                           {"host", Align::kRight},
+                           {"late", Align::kRight},
+                           {"not known", Align::kRight},
                            {"waits", Align::kRight},
                            {"deepest", Align::kRight}});
         std::vector<QueueSums> all = queue_sums(activity_, device_);
@@ -204,7 +205,7 @@ class DeviceText {
             table.row({plain(activity_.text(activity_.streams[one.stream].name)), text::grouped(one.work),
                        launches.count == 0 ? "" : text::duration(launches.mean_ps()),
                        launches.count == 0 ? "" : text::duration(launches.longest_ps), total(one.held_back),
-                       total(one.late), total(one.waits), std::move(depth)});
+                       total(one.late), total(one.unknown), total(one.waits), std::move(depth)});
         }
         std::string text = block(table, all.size());
         if (const auto counts = queue_counts(activity_, device_); counts && !text.empty()) {

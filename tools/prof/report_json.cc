@@ -175,6 +175,7 @@ Json json_of(const DeviceSums& sums, const Activity& activity, const LinkTraffic
         for (const auto& [name, totals] : {std::pair("launches", &one.launches),
                                            {"held_back", &one.held_back},
                                            {"late", &one.late},
+                                           {"unknown", &one.unknown},
                                            {"waits", &one.waits}})
             row[name] = json_of(*totals);
         row["deepest"] =

@@ -71,10 +71,10 @@ constexpr auto sum_columns(const Column (&keys)[kKeys]) {
 }
 constexpr auto kRangeWork = sum_columns({{"range"}});
 constexpr auto kStreamWork = sum_columns({{"process"}, {"stream"}, {"device"}});
-constexpr Column kStreamQueues[] = {{"process"},  {"stream"},     {"device"},     {"work"},
-                                    {"launches"}, {"launch_ps"},  {"longest_ps"}, {"held_back"},
-                                    {"held_ps"},  {"late"},       {"late_ps"},    {"waits"},
-                                    {"wait_ps"},  {"least_deep"}, {"most_deep"}};
+constexpr Column kStreamQueues[] = {
+    {"process"},    {"stream"},    {"device"},       {"work"},       {"launches"}, {"launch_ps"},
+    {"longest_ps"}, {"held_back"}, {"held_back_ps"}, {"late"},       {"late_ps"},  {"unknown"},
+    {"unknown_ps"}, {"waits"},     {"wait_ps"},      {"least_deep"}, {"most_deep"}};
 constexpr auto kProcessWork = sum_columns({{"process"}, {"device"}});
 constexpr Column kSamples[] = {{"process"},       {"device"}, {"time_ps"},
                                {"counter", true}, {"value"},  {"unit", true}};
@@ -204,7 +204,7 @@ class Writer {
                     row({process, each.streams[one.stream].number, n(device.number), one.work,
                          one.launches.count, one.launches.total_ps, one.launches.longest_ps,
                          one.held_back.count, one.held_back.total_ps, one.late.count, one.late.total_ps,
-                         one.waits.count, one.waits.total_ps,
+                         one.unknown.count, one.unknown.total_ps, one.waits.count, one.waits.total_ps,
                          one.deepest ? Value(one.deepest->least) : Value(),
                          one.deepest ? Value(one.deepest->most) : Value()});
                 }

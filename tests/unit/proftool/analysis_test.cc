@@ -48,6 +48,15 @@ class Analysis : public ::testing::Test {
         work.used_ps = 4 * (end_us - begin_us) * kUs;
         return work;
     }
+    // The card's clock had not passed ps at before_ns, and had come to it at after_ns.
+    void clock(std::uint64_t before_ns, std::uint64_t us, std::uint64_t after_ns) {
+        ClockRecord clock{};
+        clock.head = {static_cast<std::uint16_t>(Type::kClock), sizeof clock, 0};
+        clock.before_ns = before_ns;
+        clock.device_ps = us * kUs;
+        clock.after_ns = after_ns;
+        part_.add(clock);
+    }
     const DeviceSums& sums() {
         model_.emplace(made_model(part_.bytes()));
         all_ = sums_of(model_->processes.at(0));
@@ -235,12 +244,10 @@ TEST_F(Analysis, QueuesSayWhatBecameOfWorkUntilItBegan) {
     part_.add(kernel(121, 130, 3'150, 7));
     WorkRecord beside = kernel(125, 126, 3'160, 8);  // while the one before still runs
     part_.add(beside);
-    ClockRecord clock{};
-    clock.head = {static_cast<std::uint16_t>(Type::kClock), sizeof clock, 0};
-    clock.before_ns = 5'000;
-    clock.device_ps = 200 * kUs;
-    clock.after_ns = 6'000;
-    part_.add(clock);
+    clock(2'310, 15, 2'320);
+    clock(2'900, 95, 3'000);
+    clock(3'200, 110, 3'300);
+    clock(5'000, 200, 6'000);
     const Model model = made_model(part_.bytes());
     const Activity& activity = model.processes.at(0);
     const std::vector<QueueSums> all = queue_sums(activity, activity.devices.at(0));
@@ -255,19 +262,112 @@ TEST_F(Analysis, QueuesSayWhatBecameOfWorkUntilItBegan) {
     EXPECT_EQ(queue.late.count, 1u);
     EXPECT_EQ(queue.late.total_ps, 2 * kUs);
     EXPECT_EQ(queue.waits.total_ps, 21 * kUs);
-    // Each may have begun as soon as it was there, or when it was looked first.
+    EXPECT_EQ(queue.unknown.count, 0u);
+    // Each may have begun when it was looked last before it, or first behind it.
     ASSERT_TRUE(queue.deepest);
-    EXPECT_EQ(queue.deepest->least, 1u);
-    EXPECT_EQ(queue.deepest->most, 7u);
+    EXPECT_EQ(queue.deepest->least, 3u);
+    EXPECT_EQ(queue.deepest->most, 4u);
     const std::string text = report_text(model, 10);
-    EXPECT_THAT(text,
-                ::testing::ContainsRegex("queues +work +launch, mean +longest +held back +host +waits"));
     EXPECT_THAT(text, ::testing::ContainsRegex(
-                          "main +7 +1.667 us +3.000 us +50.000 us +2.000 us +21.000 us +1 to 7\n"));
+                          "queues +work +launch, mean +longest +held back +late +not known +waits"));
+    EXPECT_THAT(text, ::testing::ContainsRegex(
+                          "main +7 +1.667 us +3.000 us +50.000 us +2.000 us +21.000 us +3 to 4\n"));
     const auto json = nlohmann::json::parse(report_json(model, 10))["processes"][0]["devices"][0];
     EXPECT_EQ(json["queues"][0]["held_back"]["total_ps"], 50 * kUs);
-    EXPECT_EQ(json["queues"][0]["deepest"]["most"], 7);
+    EXPECT_EQ(json["queues"][0]["late"]["total_ps"], 2 * kUs);
+    EXPECT_EQ(json["queues"][0]["unknown"]["count"], 0);
+    EXPECT_EQ(json["queues"][0]["deepest"]["most"], 4);
     EXPECT_FALSE(json.contains("queue_counters"));
+}
+
+// What was submitted before the end of what was before it was there, however long after that.
+TEST_F(Analysis, QueuesHoldBackWhatWasThere) {
+    const std::uint32_t other = part_.text("other");
+    part_.add(kernel(0, 1'000, 1'000, 1));
+    part_.add(kernel(1'100, 1'200, 201'000, 2));
+    WorkRecord beside = kernel(1'000, 1'100, 1'500, 1);
+    beside.stream = beside.stream_name = other;
+    part_.add(beside);
+    clock(300'000, 990, 310'000);
+    clock(900'000, 1'300, 910'000);
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    const QueueSums queue = queue_sums(activity, activity.devices.at(0)).at(0);
+    EXPECT_EQ(queue.held_back.count, 1u);
+    EXPECT_EQ(queue.held_back.total_ps, 100 * kUs);
+    EXPECT_EQ(queue.late.count, 0u);
+}
+
+// Late is what the host was late by, and not what others took behind that.
+TEST_F(Analysis, QueuesAreLateUntilWorkWasThere) {
+    const std::uint32_t other = part_.text("other");
+    part_.add(kernel(0, 1'000, 1'000, 1));
+    part_.add(kernel(1'500, 1'600, 4'000, 2));
+    WorkRecord beside = kernel(1'001, 1'500, 1'500, 1);
+    beside.stream = beside.stream_name = other;
+    part_.add(beside);
+    clock(2'000, 1'000, 3'000);
+    clock(5'000, 1'010, 5'100);
+    clock(9'000, 1'700, 9'100);
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    const QueueSums queue = queue_sums(activity, activity.devices.at(0)).at(0);
+    EXPECT_EQ(queue.late.count, 1u);
+    EXPECT_EQ(queue.late.total_ps, 10 * kUs);
+    EXPECT_EQ(queue.held_back.total_ps, 490 * kUs);
+    EXPECT_EQ(queue.launches.count + queue.unknown.count, 0u);
+}
+
+// Submitted between the moments that the end of the work before it was at by the clock: nobody knows.
+TEST_F(Analysis, QueuesSayWhatTheClockDoesNotTell) {
+    part_.add(kernel(0, 1'000, 1'000, 1));
+    part_.add(kernel(1'002, 1'100, 2'500, 2));
+    part_.add(kernel(1'150, 1'200, 3'500, 3));
+    clock(2'000, 1'000, 2'100);
+    clock(2'900, 1'010, 3'000);
+    clock(3'400, 1'050, 3'450);
+    clock(3'600, 1'120, 3'700);
+    clock(9'000, 1'300, 9'100);
+    const Model known = made_model(part_.bytes());
+    const auto of = [](const Model& model) {
+        return queue_sums(model.processes.at(0), model.processes[0].devices.at(0)).at(0);
+    };
+    // The one at 2'500 came behind 2'100; the other within 3'400 to 3'700, and 30 us before it began.
+    EXPECT_EQ(of(known).late.total_ps, 2 * kUs);
+    EXPECT_EQ(of(known).unknown.count, 1u);
+    EXPECT_EQ(of(known).unknown.total_ps, 20 * kUs);
+    EXPECT_EQ(of(known).held_back.total_ps, 30 * kUs);
+    EXPECT_THAT(report_text(known, 10),
+                ::testing::ContainsRegex("main +3 +30.000 us +2.000 us +20.000 us +"));
+    EXPECT_EQ(nlohmann::json::parse(
+                  report_json(known, 10))["processes"][0]["devices"][0]["queues"][0]["unknown"]["total_ps"],
+              20 * kUs);
+    MadePart without;
+    without.orrery_1(0);
+    const std::uint32_t stream = without.text("main");
+    for (const std::uint64_t begin : {0u, 20u}) {
+        WorkRecord work =
+            without.work_of(Operation::kKernel, stream, stream, begin * kUs, begin * kUs + kUs, begin);
+        without.add(work);
+    }
+    const Model unclocked = made_model(without.bytes());
+    EXPECT_EQ(of(unclocked).unknown.total_ps, 19 * kUs);
+    EXPECT_EQ(of(unclocked).late.count + of(unclocked).launches.count + of(unclocked).held_back.count, 0u);
+}
+
+// That a thread has waited for another stream says nothing of this one.
+TEST_F(Analysis, QueuesLaunchWhatWasThereWhoeverWaitedForWhatElse) {
+    part_.add(kernel(0, 1'000, 1'000, 1));
+    part_.call(part_.text("orrStreamSynchronize"), 1'100, 100'000, 101);
+    part_.add(kernel(1'001, 1'200, 201'000, 2));
+    clock(300'000, 990, 310'000);
+    clock(900'000, 1'300, 910'000);
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    const QueueSums queue = queue_sums(activity, activity.devices.at(0)).at(0);
+    EXPECT_EQ(queue.launches.count, 1u);
+    EXPECT_EQ(queue.launches.total_ps, kUs);
+    EXPECT_EQ(queue.late.count, 0u);
 }
 
 // Without clocks nobody knows how much was there when; and what the card counted of all queues stands beside.
@@ -288,6 +388,27 @@ TEST_F(Analysis, QueuesHaveTheCardsOwnCountersBeside) {
     EXPECT_DOUBLE_EQ(counts->depth, 2);
     EXPECT_DOUBLE_EQ(counts->latency_us, 3 + 2);
     EXPECT_THAT(report_text(model, 10), HasSubstr("10 packets of any kind, 2"));
+}
+
+// The parts of a kernel that was preempted are one, also if others of the stream begin between them.
+TEST_F(Analysis, QueuesTakePartsOfAKernelAsOne) {
+    for (const std::uint64_t begin : {0u, 20u, 30u}) {
+        WorkRecord part = kernel(begin, begin + 10, 1'000, 3);
+        part.outcome = static_cast<std::uint16_t>(begin < 30 ? Outcome::kPreempted : Outcome::kDone);
+        part_.add(part);
+    }
+    part_.add(kernel(12, 15, 1'000, 4));
+    clock(2'000, 0, 2'100);
+    clock(9'000, 100, 9'100);
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    const QueueSums queue = queue_sums(activity, activity.devices.at(0)).at(0);
+    EXPECT_EQ(queue.work, 2u);
+    EXPECT_EQ(queue.held_back.count, 2u);
+    EXPECT_EQ(queue.held_back.total_ps, 5 * kUs);
+    EXPECT_EQ(queue.launches.total_ps, 2 * kUs);
+    ASSERT_TRUE(queue.deepest);
+    EXPECT_EQ(queue.deepest->most, 2u);
 }
 
 }  // namespace
