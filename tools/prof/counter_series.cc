@@ -32,16 +32,18 @@ std::optional<SampledUps> sampled_ups(const Process& process, std::uint32_t devi
         const Process::SampleSet& set = process.sample_sets[number];
         if (set.device != device || sets[number].size() < 2) continue;
         const Process::Sample &first = *sets[number].front(), &last = *sets[number].back();
-        SampledUps all{last.time_ps - first.time_ps, std::vector<std::uint64_t>(names.size())};
-        std::size_t known = 0;
+        SampledUps all{last.time_ps - first.time_ps, {}};
         const auto ups = went_up(process, set, first, last);
-        for (std::size_t i = 0; i < ups.size(); ++i) {
-            const auto name = std::ranges::find(names, process.text(set.counters[i].name));
-            if (name == names.end() || !ups[i]) continue;
-            all.values[static_cast<std::size_t>(name - names.begin())] = *ups[i];
-            ++known;
-        }
-        if (known == names.size() && all.ps != 0) return all;
+        const bool known =
+            all.ps != 0 && std::ranges::all_of(names, [&](std::string_view name) {
+                const auto place = std::ranges::find(
+                    set.counters, name, [&](const SampledCounter& one) { return process.text(one.name); });
+                const auto i = static_cast<std::size_t>(place - set.counters.begin());
+                if (i == ups.size() || !ups[i]) return false;
+                all.values.push_back(*ups[i]);
+                return true;
+            });
+        if (known) return all;
     }
     return {};
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/counter_series.h"
 #include "tools/prof/queues.h"
 #include "tools/prof/show.h"
 
@@ -388,6 +389,23 @@ TEST_F(Analysis, QueuesHaveTheCardsOwnCountersBeside) {
     EXPECT_DOUBLE_EQ(counts->depth, 2);
     EXPECT_DOUBLE_EQ(counts->latency_us, 3 + 2);
     EXPECT_THAT(report_text(model, 10), HasSubstr("10 packets of any kind, 2"));
+}
+
+// A counter that is there twice does not make up for one that is not.
+TEST_F(Analysis, QueuesHaveNoCountersOfASetWithoutOne) {
+    part_.add(kernel(10, 20, 2'000, 1));
+    std::vector<SampledCounter> counters;
+    for (const char* name : {"ring_wait_ps", "ring_packets", "doorbell_wait_ps", "ring_packets"})
+        counters.push_back({static_cast<std::uint32_t>(counters.size()), part_.text(name), stream_, 0});
+    part_.sample_set(0, kUs, counters);
+    part_.sample(0, 10 * kUs, {100, 10, 5, 10});
+    part_.sample(0, 20 * kUs, {100 + 20 * kUs, 20, 5 + 6 * kUs, 20});
+    const Model model = made_model(part_.bytes());
+    const Activity& activity = model.processes.at(0);
+    EXPECT_FALSE(queue_counts(activity, activity.devices.at(0)));
+    EXPECT_FALSE(sampled_ups(*activity.process, 0, std::vector<std::string_view>{"doorbell_pops"}));
+    EXPECT_EQ(sampled_ups(*activity.process, 0, std::vector<std::string_view>{"ring_packets"})->values,
+              std::vector<std::uint64_t>{10});
 }
 
 // The parts of a kernel that was preempted are one, also if others of the stream begin between them.
