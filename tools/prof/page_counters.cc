@@ -103,6 +103,9 @@ void add_work_counters(const std::vector<const Work*>& work, PageData& data, Pag
     PageColumn& cores = column(columns, "counter:cores");
     for (const WorkCountersRecord* record : records)
         cores.put(record->cores);
+    PageColumn& known = column(columns, "counterKnown");
+    for (const WorkCountersRecord* record : records)
+        known.put(1 + known_fields(*record));  // of the names below
     Json names = {"cores"};
     for (const CounterField& field : kCounterFields) {
         PageColumn& values = column(columns, std::string("counter:") + field.name);

@@ -71,6 +71,10 @@ std::string ranges_table(const Activity& activity) {
     return shown.text("  ");
 }
 
+std::string unknown_text(std::size_t counters) {
+    return counters == 0 ? "" : fmt::format("    and {} that are not known\n", counters);
+}
+
 // Of the whole card, between the first and the last sample of each set of counters.
 std::string samples_text(const Activity& activity) {
     const Process& process = *activity.process;
@@ -83,20 +87,24 @@ std::string samples_text(const Activity& activity) {
         const DeviceModel* const device = activity.device(set.device);
         const std::uint64_t passed = last.time_ps - first.time_ps;
         std::vector<Count> counts;
-        bool clock = false;
         const auto ups = went_up(process, set, first, last);
+        std::size_t unknown = 0;
         for (std::size_t i = 0; i < ups.size(); ++i) {
             const std::string name(process.text(set.counters[i].name));
-            clock = clock || name == kClock;
-            counts.emplace_back(name, std::string(process.text(set.counters[i].unit)), ups[i].value_or(0));
+            if (name == kClock) continue;
+            if (ups[i])
+                counts.emplace_back(name, std::string(process.text(set.counters[i].unit)), *ups[i]);
+            else
+                ++unknown;
         }
         // What rates are of is known whether it is sampled or not.
-        if (!clock) counts.emplace_back(kClock, "ps", passed);
+        counts.emplace_back(kClock, "ps", passed);
         text += fmt::format("\n  device {}: the card's counters in {} of model time, by {} samples\n",
                             set.device, text::duration(passed), text::grouped(sets[number].size()));
         text += counts_text(counts, device == nullptr || device->card == nullptr
                                         ? 0
                                         : static_cast<double>(device->card->vector_hz));
+        text += unknown_text(unknown);
     }
     return text;
 }
@@ -130,7 +138,7 @@ std::string counted_text(const Activity& activity) {
         text += fmt::format("\n  device {}: counted for its {} kernels, {} copies and fills\n", device.number,
                             text::grouped(kernels), text::grouped(others));
         text += counts_text(counts, device.card == nullptr ? 0 : static_cast<double>(device.card->vector_hz));
-        if (known < sums.size()) text += fmt::format("    and {} that are not known\n", sums.size() - known);
+        text += unknown_text(sums.size() - known);
     }
     return text;
 }

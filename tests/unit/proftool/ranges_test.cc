@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/page_data.h"
 #include "tools/prof/show.h"
 #include "tools/prof/skus/compare.h"
 
@@ -155,6 +156,31 @@ TEST_F(Ranges, OfWhatWasNotCountedHaveNoSums) {
     EXPECT_THAT(json, HasSubstr("\"copy_setup_ps\": 0"));
 }
 
+// The page shows them as that: it is told how many of a record's counters are known.
+TEST_F(Ranges, ThePageIsToldWhatWasNotCounted) {
+    for (const std::uint64_t index : {1u, 2u}) {
+        WorkCountersRecord counters{};
+        counters.head = {static_cast<std::uint16_t>(Type::kWorkCounters), sizeof counters, 0};
+        counters.stream = stream_;
+        counters.index = index;
+        counters.begin_ps = index * kUs;
+        if (index == 1) part_.add(counters);
+        if (index == 2) part_.add_first(counters, offsetof(WorkCountersRecord, copy_setup_ps));
+        part_.add(part_.work_of(Operation::kKernel, saxpy_, stream_, index * kUs, index * kUs + 1, index));
+    }
+    const PageData data = page_data(made_model(part_.bytes()));
+    ASSERT_EQ(data.meta.at("counterNames").size(), 1 + kCounterFields.size());
+    std::size_t at = 0;
+    std::string known;
+    for (const auto& column : data.meta.at("columns")) {
+        const auto bytes = column.at(1).get<std::size_t>();
+        if (column.at(0) == "counterKnown") known = data.columns.substr(at, bytes);
+        at += bytes;
+    }
+    // `cores` too.
+    EXPECT_EQ(known, std::string({'\x29', '\x20'}));
+}
+
 // What cards did for each stream, and for the process.
 TEST_F(Ranges, OfStreamsAndProcessesAreSumsToo) {
     kernel(2'000, 0, 3);
@@ -267,6 +293,30 @@ TEST(SkuComparison, TellsThroughputAndCardsForOne) {
     EXPECT_THAT(csv, HasSubstr("\r\nmemory,first,First,100000000,1,1,VRAM bandwidth,0.5,"));
     EXPECT_THAT(csv, HasSubstr("\r\ncompute,\"<b>\"\"x\"\"&\n\",<script>alert(1)</script>,0,,,"));
     EXPECT_THAT(csv, HasSubstr(",\"a, b\","));
+}
+
+// A card that does not count what a rate is of has none, which is not 0.
+TEST(SkuComparison, RatesOfWhatWasNotCountedAreNotKnown) {
+    Comparison all = made_comparison();
+    for (SkuRun& run : all.skus) {
+        for (Measured& one : run.measured) {
+            one.sums.counted = one.sums.kernels = 5;
+            one.sums.known = 1;  // busy_ps
+        }
+    }
+    const std::string text = comparison_text(all);
+    EXPECT_THAT(text, Not(HasSubstr("/s")));
+    for (const char* name : {"memory", "copies", "link"})
+        EXPECT_THAT(text, testing::ContainsRegex(std::string("\n  ") + name + " +not known +not known\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n  launch +20 us each +10 us each\n"));
+    EXPECT_THAT(comparison_page(all), HasSubstr("50.000 us, rate not known"));
+    EXPECT_THAT(comparison_csv(all),
+                HasSubstr("\r\nmemory,first,First,100000000,1,1,VRAM bandwidth,0.5,,0.001,"));
+    for (SkuRun& run : all.skus) {
+        for (Measured& one : run.measured)
+            one.sums.known = kCounterFields.size();
+    }
+    EXPECT_THAT(comparison_text(all), testing::ContainsRegex("\n  memory +0 GB/s +0 GB/s\n"));
 }
 
 TEST(SkuComparison, OfNoEnergyHasNoShares) {

@@ -419,6 +419,25 @@ TEST(Stat, HasCountersOfTheCardWithMetrics) {
     EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
 
+// Between the samples somebody began it anew: how much it went up nobody knows.
+TEST(Stat, SaysThatACounterWhichWentDownIsNotKnown) {
+    MadePart part;
+    part.orrery_1(0);
+    const auto ps = part.text("ps"), bytes = part.text("bytes");
+    part.sample_set(0, 1'000'000,
+                    {{1, part.text("core_busy_ps"), ps, 0},
+                     {12, part.text("copy_bytes"), bytes, 0},
+                     {13, part.text("time_ps"), ps, 0},
+                     {14, part.text("copy_busy_ps"), ps, 0}});
+    part.sample(0, 5'000'000, {1'000, 7, 5'000, 9});
+    part.sample(0, 10'000'000, {2'501'000, 6, 4'000, 9});
+    const std::string text = stat_text(made_model(part.bytes()));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +2 500 000  ps +core_busy_ps +# +50 %  core_utilisation\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +5 000 000  ps +time_ps\n"))
+        << "which is known all the same";
+    EXPECT_THAT(text, HasSubstr("    and 1 that did not go up\n    and 1 that are not known\n"));
+}
+
 TEST(Stat, HasWhatWasCountedForTheWork) {
     MadePart part;
     const auto kernel = part.text("saxpy"), stream = part.text("stream");

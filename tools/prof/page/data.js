@@ -146,7 +146,9 @@ function decodeCounters(meta, columns, works) {
   const values = {};
   for (const name of meta.counterNames)
     values[name] = numbersOf(columns[`counter:${name}`], meta.counted, new Float64Array(meta.counted));
-  return { names: meta.counterNames, places, values };
+  // Of each the first so many names are known.
+  const known = numbersOf(columns.counterKnown, meta.counted, new Float64Array(meta.counted));
+  return { names: meta.counterNames, places, values, known };
 }
 
 // Series, one behind the other in a column, each of differences.

@@ -119,11 +119,16 @@ class Details {
   counters(w) {
     const { counters } = this.profile;
     if (!counters || counters.places[w] < 0) return [];
-    const facts = [];
-    for (const name of counters.names) {
-      const value = counters.values[name][counters.places[w]];
-      if (value !== 0) facts.push([name, name.endsWith("_ps") ? duration(value) : grouped(value)]);
+    const place = counters.places[w];
+    const facts = [], zeros = [];
+    for (const name of counters.names.slice(0, counters.known[place])) {
+      const value = counters.values[name][place];
+      if (value === 0) zeros.push(name);
+      else facts.push([name, name.endsWith("_ps") ? duration(value) : grouped(value)]);
     }
+    const unknown = counters.names.slice(counters.known[place]);
+    if (zeros.length > 0) facts.push(["0", zeros.join(", ")]);
+    if (unknown.length > 0) facts.push(["not known", unknown.join(", ")]);
     return [element("h3", {}, "Counters"), this.list(facts)];
   }
 

@@ -179,7 +179,7 @@ std::string comparison_page(const Comparison& all) {
         [](double times) { return times_text(times); });
     html += table(all, true, [&](std::size_t sku, std::size_t i) {
         const Measured& one = all.skus[sku].measured[i];
-        const std::string rate = rate_text(i, one);
+        const std::string rate = rate_text(i, one).value_or("rate not known");
         return text::duration(one.ps) + (rate.empty() ? "" : ", " + rate);
     });
     html +=

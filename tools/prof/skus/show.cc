@@ -1,6 +1,8 @@
 // A comparison as tables for a terminal, and as CSV.
 #include <fmt/format.h>
 
+#include <initializer_list>
+
 #include "tools/prof/show.h"
 #include "tools/prof/skus/compare.h"
 #include "tools/prof/skus/words.h"
@@ -59,18 +61,28 @@ static std::string shown(double value, std::string_view unit) {
     return value >= 100 ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{:.3g} {}", value, unit);
 }
 
-std::string rate_text(std::size_t one_class, const Measured& measured) {
+std::optional<std::string> rate_text(std::size_t one_class, const Measured& measured) {
     using C = WorkCountersRecord;
     const auto per_ps = [&](double amount) { return amount / static_cast<double>(measured.ps); };
     const WorkSums& sums = measured.sums;
-    const auto of = [&](std::uint64_t C::* field) { return static_cast<double>(sums[field]); };
+    const auto rate = [&](std::initializer_list<std::uint64_t C::*> fields,
+                          std::string_view unit) -> std::optional<std::string> {
+        double amount = 0;
+        for (const auto field : fields) {
+            if (!sums.knows(field)) return {};
+            amount += static_cast<double>(sums[field]);
+        }
+        return shown(1e3 * per_ps(amount), unit);
+    };
     const std::string_view name = work_classes()[one_class].name;
-    if (measured.ps == 0 || sums.counted == 0) return "";
-    if (name == "compute")
-        return shown(1e3 * per_ps(of(&C::flops_f32) + of(&C::flops_f16) + of(&C::flops_f64)), "GFLOP/s");
-    if (name == "memory") return shown(1e3 * per_ps(of(&C::vram_read) + of(&C::vram_written)), "GB/s");
-    if (name == "copies" || name == "link") return shown(1e3 * per_ps(of(&C::moved)), "GB/s");
-    if (name == "launch") return shown(1e-6 / per_ps(static_cast<double>(sums.kernels)), "us each");
+    if (measured.ps == 0) return {};
+    if (name == "compute") return rate({&C::flops_f32, &C::flops_f16, &C::flops_f64}, "GFLOP/s");
+    if (name == "memory") return rate({&C::vram_read, &C::vram_written}, "GB/s");
+    if (name == "copies" || name == "link") return rate({&C::moved}, "GB/s");
+    if (name == "launch") {
+        if (sums.kernels == 0) return {};
+        return shown(1e-6 / per_ps(static_cast<double>(sums.kernels)), "us each");
+    }
     return "";
 }
 
@@ -83,8 +95,9 @@ std::string comparison_text(const Comparison& all) {
                       sku == 0 ? "" : times_text(all.throughput(sku, i)));
     });
     text += "\nAt what rate:\n\n";
-    text += table(all, "class", Align::kRight, 0,
-                  [&](std::size_t sku, std::size_t i) { return rate_text(i, all.skus[sku].measured[i]); });
+    text += table(all, "class", Align::kRight, 0, [&](std::size_t sku, std::size_t i) {
+        return rate_text(i, all.skus[sku].measured[i]).value_or("not known");
+    });
     text += "\nWhat limits it most, and for how much of its time:\n\n";
     text += table(all, "class", Align::kLeft, 0, [&](std::size_t sku, std::size_t i) {
         return plain(limit_text(all.skus[sku].measured[i]));
@@ -126,7 +139,7 @@ std::string comparison_csv(const Comparison& all) {
                                csv_cell(valid_utf8(run.name)), csv_cell(valid_utf8(run.card)), one.ps,
                                times > 0 ? fmt::format("{}", times) : "",
                                times > 0 ? fmt::format("{}", 1 / times) : "", csv_cell(valid_utf8(one.limit)),
-                               one.limit_share, csv_cell(rate_text(i, one)));
+                               one.limit_share, csv_cell(rate_text(i, one).value_or("")));
             if (one.energy) {
                 csv += fmt::format(",{},{},{},{},{}", one.energy->static_j, one.energy->compute_j,
                                    one.energy->vram_j, one.energy->host_j, one.energy->link_j);
