@@ -36,19 +36,16 @@ orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription) {
 orrError_t orrProfFlush() {
     return guarded([]() -> Status {
         Runtime* const runtime = Runtime::usable();
-        if (runtime == nullptr) {
-            tell_ranges_done(true);
-            return {};
-        }
         Status first;
-        for (Context* context : runtime->contexts()) {
+        for (Context* context : runtime == nullptr ? std::vector<Context*>() : runtime->contexts()) {
             auto drained = context->work_log().drain();
             if (!drained && first) first = std::move(drained);
             auto sampled = context->sample_log().drain();
             if (!sampled && first) first = std::move(sampled);
         }
         // What streams have left that are gone, and threads that have ended.
-        tell_ranges_done(true);
+        if (!tell_ranges_done(true) && first)
+            return fail(orrErrorTimeout, "a callback that is told of a range has not returned for 10 s");
         return first;
     });
 }

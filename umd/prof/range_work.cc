@@ -37,6 +37,8 @@ namespace {
 constexpr std::size_t kMaxText = 1023;
 // As long as others wait for whoever is told of work.
 constexpr std::chrono::seconds kTellLimit{10};
+// Whoever ends a range, or looks for the card's records, is not kept by others who end more and more.
+constexpr std::size_t kMostAtOnce = 4'096;
 
 void add_counters(orrProfWorkCounters& sum, const orrProfWorkCounters& more) noexcept {
     using Words = std::array<std::uint64_t, sizeof(orrProfWorkCounters) / sizeof(std::uint64_t)>;
@@ -277,24 +279,29 @@ void RangesAround::miss() const noexcept {
     RangeBook::get().of_each(innermost_, [](RangeSums& range) { ++range.work.missing; });
 }
 
-void tell_ranges_done(bool wait) noexcept {
+bool tell_ranges_done(bool wait) noexcept {
     // Whoever is inside of a callback would tell them past it.
-    if (!prof_has(orrProfWantRangeWork) || thread_marks().inside != 0) return;
+    if (!prof_has(orrProfWantRangeWork) || thread_marks().inside != 0) return true;
     RangeBook& book = RangeBook::get();
     const auto until = std::chrono::steady_clock::now() + kTellLimit;
-    for (bool once = wait; once || book.has_done(); once = false) {
+    std::size_t left = wait ? kMostRanges : kMostAtOnce;
+    for (bool once = wait; once || (left != 0 && book.has_done()); once = false) {
         while (!book.begin_telling()) {
             // Who tells looks once more when it has ended.
-            if (!wait || std::chrono::steady_clock::now() >= until) return;
+            if (!wait) return true;
+            if (std::chrono::steady_clock::now() >= until) return false;
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
         std::optional<std::uint64_t> untold;
-        while (RangeSums* const range = book.take_done(untold)) {
+        for (; left != 0; --left) {
+            RangeSums* const range = book.take_done(untold);
+            if (range == nullptr) break;
             if (untold) tell(*range, *untold);
             book.forget(range);
         }
         book.end_telling();
     }
+    return true;
 }
 
 }  // namespace orrery::umd

@@ -54,7 +54,9 @@ class RangesAround {
 using HeldRanges = std::shared_ptr<const RangesAround>;
 
 // Ranges that have ended are told to those who want it, in that order, by one thread at a time; inside of a
-// callback nothing is, as somebody else will. `wait`: for who tells some just now, 10 s at most.
-void tell_ranges_done(bool wait) noexcept;
+// callback nothing is, as somebody else will. `wait`: all that had ended before, and for who tells some just
+// now; false: a callback has not returned for 10 s. Else some thousands at most, and what is left whoever
+// comes next tells.
+bool tell_ranges_done(bool wait) noexcept;
 
 }  // namespace orrery::umd

@@ -168,7 +168,7 @@ Status pop_range(orrProfDomain_t domain) {
     Profiler::get().tell(record, orrProfWantRanges);
     if (ended == nullptr) return {};
     end_range(ended, record.host_ns, true);
-    tell_ranges_done(false);
+    (void)tell_ranges_done(false);
     return {};
 }
 

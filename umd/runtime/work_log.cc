@@ -434,7 +434,7 @@ Status WorkLog::drain() {
         ~Telling() { t_telling = false; }
     } const telling;
     Status all = tell_all();
-    tell_ranges_done(false);
+    (void)tell_ranges_done(false);
     return all;
 }
 

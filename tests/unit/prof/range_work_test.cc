@@ -539,11 +539,11 @@ TEST_F(RangeWork, AFlushWaitsForWhoTellsThem) {
         go = true;
     });
     const auto all = listener.flushed();
+    later.join();
+    first.join();
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(all[0].name, "first");
     EXPECT_EQ(all[1].name, "second");
-    first.join();
-    later.join();
 }
 
 // Inside of a callback nothing is told, so its end is not known when it goes.

@@ -42,7 +42,7 @@ std::string page() {
         "([driver.md](driver.md)), and what `orrDeviceGetCounterInfo` tells ([runtime.md](runtime.md)).\n\n"
         "All have 64 bits, count from the card's power-on and are never cleared. `ps` are picoseconds of\n"
         "model time. Numbers never change their meaning. Each is held by a test against a count that does\n"
-        "not come from the card: `tests/unit/probes/counter_truths.h` says by which.\n";
+        "not come from what counts it: `tests/unit/probes/counter_truths.h` says by which.\n";
     for (const Engine& engine : kEngines) {
         text += std::string("\n## `") + engine.name + "`: " + engine.what + "\n\n";
         text += "| Number | Counter | Unit | Meaning |\n|---|---|---|---|\n";

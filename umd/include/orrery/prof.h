@@ -241,10 +241,10 @@ typedef struct orrProfStreamMark {
  * sums are exactly those of these records. The record has the range's name (its first 1,023 bytes), number,
  * domain and depth, and the correlation, external number and thread that it began with.
  *
- * Not told: ranges that began before anybody wanted it (who comes later than another is told of those that
- * began for him, too) or before a fork(). Those that the main thread has open end with it, those of other
- * threads when they end; the process may end before. At most 65,536 are open or not told yet at a time:
- * `untold` counts those beyond, and their work is in the ranges around.
+ * Not told: ranges that began before anybody wanted it (a second subscriber is told of those that are open
+ * for the first one, with work that ended before he came) or before a fork(). Those that the main thread has
+ * open end with it, those of other threads when they end; the process may end before. At most 65,536 are open
+ * or not told yet at a time: `untold` counts those beyond, and their work is in the ranges around.
  */
 typedef struct orrProfRangeWork {
     size_t size;       /**< see ORR_INIT */
