@@ -16,6 +16,7 @@
 
 #include "emulator/api/checks.h"
 #include "emulator/engines/checked_spaces.h"
+#include "emulator/link/cable.h"
 
 namespace orrery::emu {
 
@@ -76,15 +77,9 @@ std::expected<void, std::string> Card::build_faults() {
     faults_ = std::make_unique<Faults>(config_.faults.value_or(FaultPlan{}), events_, std::move(hooks));
     if (config_.control.empty()) return {};
     auto control =
-        FaultControl::create(config_.control.string(), *faults_,
-                             [this](std::uint64_t port, bool in) -> std::expected<void, std::string> {
-                                 LinkPort* link = port < links_.size() ? links_[port].get() : nullptr;
-                                 if (link == nullptr)
-                                     return std::unexpected(fmt::format("there is no link at port {}", port));
-                                 if (in) return link->plug();
-                                 link->unplug();
-                                 return {};
-                             });
+        FaultControl::create(config_.control.string(), *faults_, [this](std::uint64_t port, bool in) {
+            return move_cable(port < links_.size() ? links_[port].get() : nullptr, port, in);
+        });
     if (!control) return std::unexpected(control.error());
     fault_control_ = *std::move(control);
     return {};
