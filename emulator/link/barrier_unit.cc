@@ -278,15 +278,19 @@ void BarrierUnit::tell_all(Slot& slot) {
     end_leaving(slot);
 }
 
-// First where this card has arrived, which others may need to go on, and then that it goes no further.
+// First where this card has arrived, which others may need to go on, and then that it goes no further. Once
+// it has failed no arrival at a round is told that did not end well here: it would release the others, for as
+// long as the word of failure takes to come behind it.
 void BarrierUnit::tell(Slot& slot, Member& member) {
     if (slot.state == ORR_BARRIER_FREE || member.waits) return;
-    while (!member.gone && (member.told != slot.arrived || member.owes_leave)) {
+    for (;;) {
+        const std::uint64_t round = slot.cause == 0 ? slot.arrived : std::max(member.told, slot.released);
+        const bool fails = member.told == round;
+        if (member.gone || (fails && !member.owes_leave)) return;
         if (!has_way(member)) return lost(slot, member);
-        const bool fails = member.told == slot.arrived;
         const LinkTold told = member.port->tell(member.node, {.fails = fails,
                                                               .slot = member.there,
-                                                              .value = fails ? slot.cause : slot.arrived,
+                                                              .value = fails ? slot.cause : round,
                                                               .last = fails ? slot.released : 0,
                                                               .key = slot.key});
         if (told.fault != ORR_FAULT_NONE) {
@@ -300,7 +304,7 @@ void BarrierUnit::tell(Slot& slot, Member& member) {
         } else if (fails) {
             member.owes_leave = false;
         } else {
-            member.told = slot.arrived;
+            member.told = round;
         }
     }
 }

@@ -299,6 +299,18 @@ TEST_F(BarrierTest, AWordThatIsLostOnTheWireFailsIt) {
     EXPECT_TRUE(barrier().all_have(failed(lost_word(1))));
 }
 
+// Who has failed says no arrival at that round any more: it would release the others for a moment.
+TEST_F(BarrierTest, AnArrivalThatIsLostReleasesNobody) {
+    bring_up(2);
+    barrier().arm();
+    ASSERT_TRUE(net()[0].faults.add("link port=1 first=1 drop"));
+    for (const unsigned n : {1u, 0u})
+        ASSERT_EQ(barrier().arrive(n, 1), ORR_FAULT_NONE);
+    net().run();
+    EXPECT_TRUE(barrier().all_have(failed(lost_word(1))));
+    EXPECT_EQ(net()[1].counters.get(ORR_CTR_BARRIER_RELEASES), 0u);
+}
+
 // Also the word that it has failed, some times in a row.
 TEST_F(BarrierTest, AWordOfFailureThatIsLostIsSaidAgain) {
     bring_up(2);
