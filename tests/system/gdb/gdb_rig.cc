@@ -1,6 +1,8 @@
 // What gdb connects to in session.sh.
 //   gdb_rig replay   records a card with the real firmware, and serves the recording
-//   gdb_rig live     a running card with work that comes in all the time, whatever the debugger does
+//   gdb_rig live     a running card with work that comes in all the time, whatever the debugger does; says
+//   when
+//                    it "runs" and is "held"
 // Prints "port N"; ends when its stdin is closed (or the debugger kills a replay).
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +15,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -66,7 +69,12 @@ int live() {
         if (!spare || ::ftruncate(spare.get(), 4096) != 0) return 1;
         orr_packet_fill nop{};
         nop.header.opcode = ORR_PKT_NOP;
+        bool runs = false;
         while (!input_closed()) {
+            if (std::exchange(runs, fw.rig().read32(ORR_R_HELD) == 0) != runs) {
+                fmt::print("{}\n", runs ? "runs" : "held");
+                std::fflush(stdout);
+            }
             // What QEMU does must be answered while the core stands still.
             DmaMap map;
             map.address = kSpare;

@@ -174,13 +174,19 @@ until grep -q ready-for-interrupt "$folder/gdb.out"; do
     kill -0 "$gdb_pid" 2>/dev/null || fail "gdb ended early"
     sleep 0.1
 done
-# gdb hands its own SIGINT on, but only once it waits for the target.
-sleep 1
-while kill -INT "$gdb_pid" 2>/dev/null; do
+# gdb hands its own SIGINT on, but only once it waits for the target, which runs then.
+runs() { [ "$(tail -n 1 "$folder/rig.out")" = runs ]; }
+while kill -0 "$gdb_pid" 2>/dev/null && ! grep -q interrupted "$folder/gdb.out"; do
+    sleep 0.5
+    runs || continue
+    sleep 0.5
+    runs || continue
+    kill -INT "$gdb_pid" 2>/dev/null || break
     # A second one would meet it while it stops, or later.
     for _ in $(seq 100); do
         sleep 0.1
-        grep -q interrupted "$folder/gdb.out" && break 2
+        runs || break
+        grep -q interrupted "$folder/gdb.out" && break
         kill -0 "$gdb_pid" 2>/dev/null || break
     done
 done

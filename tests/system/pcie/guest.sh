@@ -30,5 +30,5 @@ done
 [ ${#files[@]} -ge 8 ] || { echo "the VM tree has no vfio modules for $release" >&2; exit 1; }
 
 "$vm" --no-module --viommu --irq "$mode" --card-program "$card" --file "$program:/root/guest_test" \
-    "${files[@]}" --env "VECTORS=$vectors" --timeout 120 --logs "$logs" -- \
+    "${files[@]}" --env "VECTORS=$vectors" --timeout 270 --logs "$logs" -- \
     sh -c "$load exec /root/guest_test"

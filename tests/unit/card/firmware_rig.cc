@@ -44,7 +44,9 @@ void FirmwareRig::start() {
     rig_.write64(ORR_R_BOOT_ARG, kBootBlock);
     rig_.write32(ORR_R_BOOT_START, 1);
     if (card().running()) {
-        while (rig_.read32(ORR_R_STATE) == ORR_STATE_BOOTING)
+        // A read does not wait for long until the card's thread has carried out what was written before.
+        for (std::uint32_t state = ORR_STATE_RESET; state == ORR_STATE_RESET || state == ORR_STATE_BOOTING;
+             state = rig_.read32(ORR_R_STATE))
             std::this_thread::yield();
     } else {
         rig_.settle();

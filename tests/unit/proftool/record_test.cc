@@ -75,7 +75,8 @@ using Counts = std::map<std::string, int>;
 // A command that ends when it has been told of: if nothing is told, in a minute.
 TEST_F(Record, SaysHowMuchThereIsWhileItGoesOn) {
     const std::string command = fmt::format(
-        "sh -c '{} range; n=0; until grep -q \"so far\" err; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] "
+        "sh -c '{} range; n=0; until grep -q \"of 1 process so far\" err; do sleep 0.1; n=$((n + 1)); [ $n "
+        "-lt 600 ] "
         "|| exit 3; done'",
         PROGRAM);
     EXPECT_EQ(run(fmt::format("record -o x --progress 0.05 -- {} 2>err || exit $?; cat err", command)), 0)
@@ -157,8 +158,8 @@ TEST_F(Record, OfOneThatIsKilledHasAllUntilThen) {
 TEST_F(Record, ThatIsLostItselfLeavesWhatItHadSaved) {
     parts_are_kept_ = true;
     const std::string command = fmt::format(
-        "sh -c '{} range; n=0; until {} stat x >seen 2>&1; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] || "
-        "exit 3; done; kill -9 $PPID'",
+        "sh -c '{} range; n=0; until {} stat x 2>&1 | grep -q orrGetErrorName; do sleep 0.1; n=$((n + 1)); "
+        "[ $n -lt 600 ] || exit 3; done; kill -9 $PPID'",
         PROGRAM, ORRERY_PROF);
     EXPECT_EQ(run("record -o x --save 0.05 -- " + command), 128 + SIGKILL) << output_;
     const Profile all = profile();

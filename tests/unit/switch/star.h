@@ -103,7 +103,7 @@ class Star {
         }
     }
     bool up() {
-        for (int i = 0; i < 1000; ++i) {
+        for (int i = 0; i < 30'000; ++i) {
             bool all = true;
             for (auto& card : cards) {
                 card->ports[0]->service();

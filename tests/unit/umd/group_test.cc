@@ -324,28 +324,22 @@ TEST_P(GroupTest, DestroyedUnderABarrierOfAnotherThread) {
     ASSERT_OK(orrSemaphoreCreate(&gate, 0));
     ASSERT_OK(orrSemaphoreCreate(&counts, 0));
     ASSERT_OK(orrStreamWaitSemaphore(stream(0), gate, 1, nullptr));
-    std::atomic<pid_t> filler{0}, caller{0};
-    std::atomic<std::uint64_t> filled{0};
-    std::atomic<bool> over{false};
-    std::thread fills([&] {
-        filler = ::gettid();
-        for (; !over; ++filled)
-            ASSERT_OK(orrStreamSignalSemaphore(stream(0), counts, filled + 1));
-    });
-    for (std::uint64_t seen = 0; seen == 0 || seen != filled || !asleep(filler);) {
-        seen = filled;
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    {
+        const auto full = Runtime::usable()->streams.find(stream(0));
+        for (std::uint64_t n = 1; full->submitted() < full->executed() + full->entries(); ++n)
+            ASSERT_OK(orrStreamSignalSemaphore(stream(0), counts, n));
     }
+    std::atomic<pid_t> caller{0};
+    std::atomic<bool> ended{false};
     std::thread calls([&, its = group(0)] {
         caller = ::gettid();
         EXPECT_EQ(orrGroupBarrierAsync(its, stream(0), nullptr), orrErrorInvalidHandle);
+        ended = true;
     });
-    while (caller == 0 || !asleep(caller))
+    while (caller == 0 || (!asleep(caller) && !ended))
         std::this_thread::yield();
     EXPECT_OK(orrGroupDestroy(std::exchange(groups_[0], nullptr)));
-    over = true;
     ASSERT_OK(orrSemaphoreSignal(gate, 1));
-    fills.join();
     calls.join();
     EXPECT_OK(orrStreamSynchronize(stream(0)));
     ASSERT_OK(orrSemaphoreDestroy(gate));
@@ -355,11 +349,13 @@ TEST_P(GroupTest, DestroyedUnderABarrierOfAnotherThread) {
 TEST_P(GroupTest, DestroyedUnderACall) {
     if (members() == 1) GTEST_SKIP();
     std::atomic<pid_t> id{0};
+    std::atomic<bool> ended{false};
     std::thread waits([&, waited = group(0)] {
         id = ::gettid();
         EXPECT_EQ(orrGroupBarrier(waited, kLongNs), orrErrorInvalidHandle);
+        ended = true;
     });
-    while (id == 0 || !asleep(id))
+    while (id == 0 || (!asleep(id) && !ended))
         std::this_thread::yield();
     EXPECT_OK(orrGroupDestroy(std::exchange(groups_[0], nullptr)));
     waits.join();

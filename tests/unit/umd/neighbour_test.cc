@@ -257,6 +257,11 @@ TEST_F(Neighbour, SignalAfterALinkCameBackIsNotGivenUp) {
         orrSemaphore_t x = semaphore_on(1), gate = semaphore_on(0);
         ASSERT_OK(orrStreamSignalSemaphore(source, x, 1));
         ASSERT_OK(orrStreamSynchronize(source));
+        until([&] {  // it has come, so what is cut does not lose it
+            std::uint64_t value = 0;
+            EXPECT_OK(orrSemaphoreGetValue(&value, x));
+            return value == 1;
+        });
         ASSERT_OK(orrStreamWaitSemaphore(waiter, x, 2, nullptr));
         if (queued) {  // submitted before, and sent after
             ASSERT_OK(orrStreamWaitSemaphore(source, gate, 1, nullptr));
