@@ -19,12 +19,24 @@ constexpr unsigned kCardTimeout = 60000;
 std::uint64_t counter_khz() {
 #if defined(__x86_64__)
     using Clock = std::chrono::steady_clock;
-    const auto begin = Clock::now();
-    const std::uint64_t first = __builtin_ia32_rdtsc();
+    struct Moment {
+        Clock::time_point at;
+        std::uint64_t count;
+    };
+    // Whoever is put aside between the two looks again: nothing corrects the guest's clock later.
+    const auto now = [] {
+        for (int tries = 0;; ++tries) {
+            const auto before = Clock::now();
+            const std::uint64_t count = __builtin_ia32_rdtsc();
+            if (Clock::now() - before < std::chrono::microseconds(50) || tries == 1000)
+                return Moment{before, count};
+        }
+    };
+    const Moment first = now();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const std::uint64_t last = __builtin_ia32_rdtsc();
-    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-    return ns > 0 ? (last - first) * 1'000'000 / static_cast<std::uint64_t>(ns) : 0;
+    const Moment last = now();
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(last.at - first.at).count();
+    return ns > 0 ? (last.count - first.count) * 1'000'000 / static_cast<std::uint64_t>(ns) : 0;
 #else
     return 0;
 #endif

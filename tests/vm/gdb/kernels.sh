@@ -8,16 +8,19 @@ logs=$1 modules=$2
 shift 2
 rm -rf "$logs"
 mkdir -p "$logs"
+share=$(mktemp -d)
 vm_pid=''
-trap '[ -z "$vm_pid" ] || kill "$vm_pid" 2>/dev/null || :' EXIT
+trap '[ -z "$vm_pid" ] || kill "$vm_pid" 2>/dev/null || :
+      rm -rf -- "$share"' EXIT
 fail() {
     echo "FAILED: $*" >&2
     cat "$logs/gdb.out" "$logs/vm.out" >&2
     exit 1
 }
 : > "$logs/gdb.out"
-"$@" --cards 1 --card-arg --gdb-kernels --card-arg 0 --logs "$logs/vm" -- \
-    sh -c 'histogram & program=$!
+"$@" --cards 1 --card-arg --gdb-kernels --card-arg 0 --logs "$logs/vm" --share "$share" -- \
+    sh -c 'until [ -e /share/go ]; do sleep 0.1; done
+           histogram & program=$!
            until orrery-smi | grep "^   held .*(kernels)"; do kill -0 $program || exit 1; sleep 0.1; done
            echo smi-said-it > /dev/kmsg; wait $program && dmesg' > "$logs/vm.out" 2>&1 &
 vm_pid=$!
@@ -34,6 +37,7 @@ set breakpoint pending on
 set solib-search-path $modules
 target remote 127.0.0.1:$port
 break histogram
+shell touch $share/go
 continue
 printf "group %d of %d\n", \$group_x, \$grid_x
 print args->bytes

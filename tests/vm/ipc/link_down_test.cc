@@ -44,7 +44,7 @@ class IpcLinkDown : public ::testing::TestWithParam<When> {
                 ASSERT_TRUE(std::ofstream(file) << "1" << std::flush);
                 const std::uint32_t before = link.losses;
                 int can = 0;
-                for (int tries = 0; tries < 4000 && (link.losses == before || can == 0); ++tries) {
+                for (int tries = 0; tries < 12'000 && (link.losses == before || can == 0); ++tries) {
                     ::usleep(5'000);
                     ASSERT_OK(orrDeviceGetLink(&link, device, port));
                     can = 0;

@@ -68,7 +68,7 @@ std::string get(const std::string& name) {
 
 template <typename Condition>
 bool comes_true(Condition condition) {
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 3000; ++i) {
         if (condition()) return true;
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

@@ -275,7 +275,7 @@ TEST_F(Multicast, IsCutWhenAMembersLinkGoes) {
     EXPECT_OK(orrFree(all));
     void* again = nullptr;
     state = orrErrorPeerAccess;
-    for (int tries = 0; tries < 2000 && state == orrErrorPeerAccess; ++tries) {
+    for (int tries = 0; tries < 12'000 && state == orrErrorPeerAccess; ++tries) {
         state = orrMulticastCreate(&again, memory_ + 1, kCards - 1, kBytes, 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

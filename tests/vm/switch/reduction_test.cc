@@ -238,7 +238,7 @@ TEST_F(Reduction, EndsWhenAMembersLinkGoes) {
     EXPECT_OK(orrFree(all));
     void* again = nullptr;
     state = orrErrorPeerAccess;
-    for (int tries = 0; tries < 2000 && state == orrErrorPeerAccess; ++tries) {
+    for (int tries = 0; tries < 12'000 && state == orrErrorPeerAccess; ++tries) {
         state = orrMulticastCreate(&again, memory_.data() + 1, cards_ - 1, kBytes, orrMulticastReadable);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -105,7 +105,7 @@ class GangOfCards : public ::testing::Test {
             ASSERT_OK(orrStreamSynchronize(stream_[at(device)])) << "device " << device;
     }
 
-    static constexpr std::uint32_t kLong = 1'000'000'000;
+    static constexpr std::uint32_t kLong = kNoLimitUs;
     int cards_ = 0;
     orrLibrary_t library_ = nullptr;
     std::uint64_t* words_ = nullptr;

@@ -20,11 +20,17 @@ std::vector<std::uint8_t> random_bytes(std::size_t size, std::uint32_t seed) {
     return bytes;
 }
 
-Card::Card(int number) : device(number) {
+Card::Card(int number, std::uint32_t limit_us) : device(number), limit_us_(limit_us) {
     EXPECT_OK(orrSetDevice(device));
     const auto image = umd_test_kernels_image();
     EXPECT_OK(orrModuleLoadData(&module, image.data(), image.size()));
-    EXPECT_OK(orrStreamCreate(&stream, 0));
+    make_stream();
+}
+
+void Card::make_stream() {
+    orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
+    attributes.limit_us = limit_us_;
+    EXPECT_OK(orrStreamCreateWithAttributes(&stream, &attributes));
 }
 
 Card::~Card() {
@@ -46,7 +52,7 @@ orrError_t Card::launch(const char* name, const TestArgs& args, std::uint32_t gr
 void Card::renew_stream() {
     EXPECT_OK(orrStreamDestroy(stream));
     EXPECT_OK(orrSetDevice(device));
-    EXPECT_OK(orrStreamCreate(&stream, 0));
+    make_stream();
 }
 
 pid_t start_worker(const std::string& worker) {

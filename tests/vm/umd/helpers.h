@@ -35,7 +35,9 @@ inline std::byte* at(void* base, std::size_t offset) {
 // The tests' module on a device, with a stream. Makes the device current.
 class Card {
   public:
-    explicit Card(int device);
+    // limit_us: of the stream's kernels; 0: the usual one, which passes in the host's time while one waits
+    // for another card.
+    explicit Card(int device, std::uint32_t limit_us = 0);
     ~Card();
     Card(const Card&) = delete;
     Card& operator=(const Card&) = delete;
@@ -49,7 +51,13 @@ class Card {
     int device;
     orrModule_t module = nullptr;
     orrStream_t stream = nullptr;
+
+  private:
+    void make_stream();
+    std::uint32_t limit_us_;
 };
+// For kernels that wait for another card: no time of the host ends them.
+inline constexpr std::uint32_t kNoLimitUs = 1'000'000'000;
 
 // Starts this program again as `worker` (workers.h); its process id.
 pid_t start_worker(const std::string& worker);

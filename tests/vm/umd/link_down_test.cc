@@ -64,8 +64,8 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         ASSERT_OK(orrGetDeviceCount(&count));
         ASSERT_GE(count, 2);
         last_ = count - 1;
-        here_ = std::make_unique<Card>(0);
-        there_ = std::make_unique<Card>(last_);
+        here_ = std::make_unique<Card>(0, kNoLimitUs);
+        there_ = std::make_unique<Card>(last_, kNoLimitUs);
         ASSERT_OK(orrDeviceEnablePeerAccess(0, 0));
         ASSERT_OK(orrMalloc(&remote_, kBytes));
         ASSERT_OK(orrMemset(remote_, 0, kBytes));
@@ -129,7 +129,7 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         const std::uint64_t before = losses();
         ASSERT_TRUE(std::ofstream(link + "reset") << "1" << std::flush);
         int can = 0;
-        for (int tries = 0; tries < 2000 && (losses() == before || can == 0); ++tries) {
+        for (int tries = 0; tries < 12'000 && (losses() == before || can == 0); ++tries) {
             ::usleep(5'000);
             orrLinkInfo now = ORR_INIT(orrLinkInfo);
             ASSERT_OK(orrDeviceGetLink(&now, cut_device_, cut_port_));
@@ -243,7 +243,7 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         store(1, 0);
         // A card's clock goes on while the cable is out.
         orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-        attributes.limit_us = waits ? 0 : 1'000'000'000;
+        attributes.limit_us = waits ? 0 : kNoLimitUs;
         for (Card* card : {there_.get(), here_.get()}) {
             ASSERT_OK(orrStreamDestroy(card->stream));
             ASSERT_OK(orrSetDevice(card->device));
@@ -417,7 +417,7 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
     orrError_t learn() {
         if (what() == Crosses::kTasks) return end_tasks();
         orrError_t told = orrStreamQuery(here_->stream);
-        for (int tries = 0; tries < 2000 && told == orrErrorNotReady; ++tries) {
+        for (int tries = 0; tries < 12'000 && told == orrErrorNotReady; ++tries) {
             ::usleep(5'000);
             told = orrStreamQuery(here_->stream);
         }

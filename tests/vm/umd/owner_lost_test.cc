@@ -66,7 +66,7 @@ int lose_owner() {
     TRY(orrModuleGetFunction(&cross, module, "cross_there"));
     orrStream_t streams[kStreams] = {};
     orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-    attributes.limit_us = 1'000'000'000;
+    attributes.limit_us = kNoLimitUs;
     for (unsigned i = 0; i < kStreams; ++i) {
         TRY(orrStreamCreateWithAttributes(&streams[i], &attributes));
         const TestArgs args{words + kApart * i, i, reinterpret_cast<std::uintptr_t>(at(there, 64 * i))};

@@ -137,7 +137,7 @@ TEST_F(PulledCable, CopiesGoThroughTheHostMeanwhile) {
         ASSERT_OK(orrDeviceEnablePeerAccess(device_[1 - i], 0));
     }
     const auto wait_for_way = [&](orrPeerWayKind kind) {
-        for (int tries = 0; tries < 4000; ++tries) {
+        for (int tries = 0; tries < 12'000; ++tries) {
             if (way_of(0, last_).kind == kind && way_of(last_, 0).kind == kind) return;
             ::usleep(5'000);
         }
@@ -151,7 +151,7 @@ TEST_F(PulledCable, CopiesGoThroughTheHostMeanwhile) {
     EXPECT_GT(way.latency_ps, 0u);
     ASSERT_NO_FATAL_FAILURE(copy_all());
 
-    ASSERT_EQ(ask_host("cable", "unplug", std::chrono::seconds(30)), "ok\n");
+    ASSERT_EQ(ask_host("cable", "unplug", std::chrono::seconds(60)), "ok\n");
     ASSERT_NO_FATAL_FAILURE(wait_for_way(orrPeerWayHost));
     way = way_of(0, last_);
     EXPECT_THAT(way.reason,
@@ -178,7 +178,7 @@ TEST_F(PulledCable, CopiesGoThroughTheHostMeanwhile) {
     EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("No way over links that are up"));
     card.renew_stream();
 
-    ASSERT_EQ(ask_host("cable", "plug", std::chrono::seconds(30)), "ok\n");
+    ASSERT_EQ(ask_host("cable", "plug", std::chrono::seconds(60)), "ok\n");
     ASSERT_NO_FATAL_FAILURE(wait_for_way(orrPeerWayLink));
     EXPECT_OK(write_there());
     std::uint64_t last = 0;
