@@ -49,7 +49,8 @@ Result<void> wait_ready(const std::string& name, Child& process, int output, con
         char buffer[256];
         const ssize_t n = ::read(output, buffer, sizeof buffer);
         if (n <= 0) {
-            const auto status = process.wait(1000);
+            // Its output is closed before it can be waited for.
+            const auto status = process.wait(static_cast<int>(std::min<std::int64_t>(left.count(), 10'000)));
             return std::unexpected(card_failure(
                 name, status ? describe_status(*status) + " at its start" : "closed its output at its start",
                 log));

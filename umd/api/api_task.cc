@@ -133,12 +133,15 @@ orrError_t orrTaskGraphCreate(orrTaskGraph_t* graph, const orrTaskGraphOptions* 
         ORR_TRY(count, runtime.device_count());
         ORR_TRY(given, read_optional(options, "orrTaskGraphOptions"));
         ORR_TRY(known, check_flags(given->flags, 0, "orrTaskGraphOptions"));
+        if (given->reserved != 0)
+            return fail(orrErrorInvalidValue, "orrTaskGraphOptions::reserved is not zero");
         if (given->devices == nullptr && given->device_count != 0) return null_argument("devices");
         made.devices.assign(given->devices, given->devices + given->device_count);
         if (given->cost_file != nullptr) made.cost_file = given->cost_file;
         if (given->issue_ahead > 32)
             return fail(orrErrorInvalidValue, "issue_ahead {}: at most 32", given->issue_ahead);
         made.issue_ahead = given->issue_ahead;
+        made.limit_us = given->limit_us;
         if (made.devices.empty()) {
             for (int device = 0; device < std::min<int>(*count, kMaxCards); ++device)
                 made.devices.push_back(device);

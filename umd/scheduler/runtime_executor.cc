@@ -27,8 +27,9 @@ std::uint64_t load_word(const std::uint64_t* word) {
 // --- making ---
 
 Result<std::unique_ptr<RuntimeExecutor>> RuntimeExecutor::create(Runtime& runtime,
-                                                                 std::span<const int> devices) {
-    std::unique_ptr<RuntimeExecutor> executor(new RuntimeExecutor(runtime));
+                                                                 std::span<const int> devices,
+                                                                 std::uint32_t limit_us) {
+    std::unique_ptr<RuntimeExecutor> executor(new RuntimeExecutor(runtime, limit_us));
     ORR_TRY(opened, executor->open(devices));
     return executor;
 }

@@ -55,7 +55,9 @@ class RuntimeExecutor final : public Executor {
         virtual void failed(TaskId task, const Error& error) = 0;
     };
 
-    static Result<std::unique_ptr<RuntimeExecutor>> create(Runtime& runtime, std::span<const int> devices);
+    // limit_us: of kernels, as in QueueOptions.
+    static Result<std::unique_ptr<RuntimeExecutor>> create(Runtime& runtime, std::span<const int> devices,
+                                                           std::uint32_t limit_us);
     // Ends what is in flight.
     ~RuntimeExecutor() override;
     RuntimeExecutor(const RuntimeExecutor&) = delete;
@@ -200,7 +202,7 @@ class RuntimeExecutor final : public Executor {
         std::uint64_t* base_stamp = nullptr;
     };
 
-    explicit RuntimeExecutor(Runtime& runtime) : runtime_(runtime) {}
+    RuntimeExecutor(Runtime& runtime, std::uint32_t limit_us) : runtime_(runtime), limit_us_(limit_us) {}
     Status open(std::span<const int> devices);
     std::string channel_name(unsigned from, unsigned to) const;
     Status measure_channels(unsigned card, std::span<const std::pair<unsigned, unsigned>> unknown,
@@ -254,6 +256,7 @@ class RuntimeExecutor final : public Executor {
     static constexpr std::uint64_t kArena = 8 << 20, kHostArena = 1 << 20;
 
     Runtime& runtime_;
+    const std::uint32_t limit_us_;
     const std::uint64_t owner_ = next_step_owner();
     const Core* core_ = nullptr;
     const std::deque<TaskWork>* work_ = nullptr;

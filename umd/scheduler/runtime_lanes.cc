@@ -38,6 +38,7 @@ Status RuntimeExecutor::open(Lane& lane) {
     }
     PinnedBuffer scratch;
     if (lane.kind == LaneKind::kRun) {
+        options.limit_us = limit_us_;
         ORR_TRY(made, PinnedBuffer::create(runtime_.memory(), device, kSlots * kSlotBytes));
         scratch = std::move(*made);
     }

@@ -36,7 +36,7 @@ Result<std::shared_ptr<TaskSession>> TaskSession::create(Runtime& runtime, Optio
             return std::unexpected(loaded.error());
     }
     session->cost_file_ = options.cost_file;
-    ORR_TRY(executor, RuntimeExecutor::create(runtime, options.devices));
+    ORR_TRY(executor, RuntimeExecutor::create(runtime, options.devices, options.limit_us));
     session->executor_ = std::move(*executor);
     for (unsigned card = 0; card < session->executor_->machine().cards; ++card)
         session->skus_.push_back(session->costs_.sku(session->executor_->sku(card)));

@@ -40,7 +40,8 @@ class TaskSession final : private RuntimeExecutor::Listener {
     struct Options {
         std::vector<int> devices;
         std::string cost_file;
-        unsigned issue_ahead = 0;  // 0: as task.h says
+        unsigned issue_ahead = 0;    // 0: as task.h says
+        std::uint32_t limit_us = 0;  // likewise
     };
     static Result<std::shared_ptr<TaskSession>> create(Runtime& runtime, Options options);
     ~TaskSession() override;

@@ -36,6 +36,6 @@ for moment in 0.1 0.2 0.3 0.4 0.5 0.6 0.8 1; do
 done
 
 status=0
-timeout 20 "$work/tools/make/prepare.sh" lts sh -c 'exit 7' > /dev/null 2>&1 || status=$?
+timeout 120 "$work/tools/make/prepare.sh" lts sh -c 'exit 7' > /dev/null 2>&1 || status=$?
 [ $status = 7 ] || fail "status $status, not 7, when the programs fail"
 ! left || fail "the other side lives on"

@@ -182,7 +182,7 @@ int run_unplugged(const std::string& address) {
         failed += run_piece(std::string("*/LinkOtherCard") + when) == 0 ? 0 : 1;
         bool up = cable("plug");
         for (int tries = 0; up && !link_up(address); ++tries) {
-            up = tries < 500;
+            up = tries < 6000;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
         if (up) continue;
@@ -221,7 +221,7 @@ int main(int argc, char** argv) {
         }
         failed += expect_ran(ran, expected);
     } else {
-        failed += run_piece("*/Trap*:*/Fault*:*/Limit*:*/Abort*", 98) == 0 ? 0 : 1;
+        failed += run_piece("*/Trap*:*/Fault*:*/Limit*:*/Abort*", 99) == 0 ? 0 : 1;
         failed += run_piece("Waits.*") == 0 ? 0 : 1;
         for (const char* who : kWhos)
             failed += run_alone("Firmware", who, {"Running"}, false, ran);

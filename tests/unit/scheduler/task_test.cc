@@ -1,6 +1,7 @@
 // What task graphs compute, and when.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -8,15 +9,40 @@
 #include <cstring>
 #include <future>
 #include <map>
+#include <mutex>
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "tests/unit/scheduler/task_fixture.h"
 
 namespace orrery::umd::test {
 namespace {
+
+// A kernel's limit is that of the queue to which it goes.
+TEST_F(TaskTest, KernelsHaveTheLimitOfTheirGraph) {
+    orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
+    options.limit_us = 5'000'000;
+    create(&options);
+    const auto x = data(5);
+    add({0, 0, 0, 1, 1, 0}, {{x, orrTaskAccessReadWrite, kOut}}, [](orrTaskDesc& d) { on_device(d, 1); });
+    ASSERT_OK(orrTaskGraphWait(graph_));
+    EXPECT_EQ(read(x), 6);
+    FakeCard& card = system_.card(1);
+    {
+        const std::lock_guard lock(card.mutex());
+        const auto limit_of = [&](std::string_view name) {
+            const auto queue = std::ranges::find(card.queues, name, [](auto& q) { return q.options.name; });
+            return queue == card.queues.end() ? 0 : queue->options.limit_us;
+        };
+        EXPECT_EQ(limit_of("tasks"), 5'000'000u);
+    }
+    options.reserved = 1;
+    orrTaskGraph_t none = nullptr;
+    EXPECT_EQ(orrTaskGraphCreate(&none, &options), orrErrorInvalidValue);
+}
 
 TEST_F(TaskTest, DataFlowsBetweenTasksAndCards) {
     const auto x = data(5), y = data(7), z = data(0);

@@ -26,6 +26,7 @@ TEST(GuestSymbolsTest, SectionsAreNamesAndAddresses) {
         EXPECT_THAT(taken.error().text, HasSubstr("--gdb"));
     }
     ASSERT_TRUE(symbols.section(".rodata 0xffffffffc0204000"));
+    EXPECT_THAT(gdb_script("", "/s", "/m.ko", ""), HasSubstr("set remotetimeout 60\ntarget remote /s\n"));
     EXPECT_THAT(gdb_script("", "/s", "/m.ko", symbols.sections()),
                 HasSubstr("add-symbol-file \"/m.ko\" -s .text 0xffffffffc0201000 -s .rodata "
                           "0xffffffffc0204000\n"));

@@ -89,7 +89,7 @@ TEST_F(OrreryVm, OptionalDevices) {
 TEST_F(OrreryVm, TheConsoleTakesInputAndGivesTheShellsStatus) {
     // Without a terminal, what stands on stdin is typed.
     const auto text = capture({"sh", "-c",
-                               "echo 'echo sum $((6*7)); exit 7' | timeout 60 " ORRERY_VM
+                               "echo 'echo sum $((6*7)); exit 7' | timeout 240 " ORRERY_VM
                                " --cards 0 --no-module --shell --logs " +
                                    (home_ / "logs").string() + "; echo status $?"});
     ASSERT_TRUE(text);

@@ -52,7 +52,9 @@ class Bound : public ::testing::Test {
         EXPECT_OK(orrFreeHost(memory_));
     }
     void open() {
-        EXPECT_OK(orrTaskGraphCreate(&graph_, nullptr));
+        orrTaskGraphOptions options = ORR_INIT(orrTaskGraphOptions);
+        options.limit_us = 10'000'000;  // one waits for a host that may be slow
+        EXPECT_OK(orrTaskGraphCreate(&graph_, &options));
         work_ = kernel("work");
         hold_ = kernel("hold");
     }

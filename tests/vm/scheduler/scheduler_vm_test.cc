@@ -252,7 +252,9 @@ class TasksOfOneCard : public Tasks {
 
   private:
     static constexpr int kDevice = 0;
-    static constexpr orrTaskGraphOptions kFirst{sizeof(orrTaskGraphOptions), &kDevice, 1, nullptr, 0, 0};
+    static constexpr std::uint32_t kLimitUs = 10'000'000;  // one waits for a host that may be slow
+    static constexpr orrTaskGraphOptions kFirst{
+        sizeof(orrTaskGraphOptions), &kDevice, 1, nullptr, 0, 0, kLimitUs, 0};
 };
 
 TEST_F(TasksOfOneCard, SmallKernelsShareItsCores) {

@@ -209,7 +209,9 @@ std::string gdb_script(const fs::path& symbols, const fs::path& socket, const fs
                        const std::string& sections) {
     std::string text = "set confirm off\n";
     if (!symbols.empty()) text += fmt::format("symbol-file \"{}\"\n", symbols.string());
-    text += fmt::format("target remote {}\n", socket.string());
+    // An answer waits as long as the guest waits for a card that has no CPU; what came late would be taken
+    // for the answer to the next question.
+    text += fmt::format("set remotetimeout 60\ntarget remote {}\n", socket.string());
     // Where the module was built, and where its source is.
     text += fmt::format("set substitute-path /checkout/kmod \"{}\"\n", (source_dir() / "kmod").string());
     if (!sections.empty()) text += fmt::format("add-symbol-file \"{}\"{}\n", module.string(), sections);

@@ -42,6 +42,8 @@ typedef struct orrTaskGraphOptions {
                               whole device; 0: 32 for one device and for several whose clocks keep
                               step, else 3; at most 32 */
     uint32_t flags;        /**< 0 */
+    uint32_t limit_us;     /**< model time that the kernel of a task may take before it is stopped; 0: 1 s */
+    uint32_t reserved;     /**< 0 */
 } orrTaskGraphOptions;
 
 /** options: null for all defaults. */
