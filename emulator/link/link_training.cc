@@ -307,9 +307,9 @@ void SharedLink::service() {
                 peer_left();
                 break;
             case link::SocketEvent::kTick:
-                if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks) {
-                    refuse("the peer did not finish the handshake in 2 s");
-                }
+                // Its process may have had no CPU, which is nobody's error.
+                if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks)
+                    go_down("the peer did not finish the handshake in 2 s");
                 if (!up()) break;
                 // A peer that has taken all and sleeps is not silent.
                 if (congested() || (requests_.waits() && !transmitter_.all_taken()))
