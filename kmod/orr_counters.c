@@ -63,20 +63,25 @@ static int orr_snapshot_look(struct orr_device *odev)
 
 /*
  * Asks for one, unless the card owes one: that will be of a moment after this, too, and commands are
- * not to pile up at a card that takes none. After a reset it owes it for ever.
+ * not to pile up at a card that takes none. After a reset it owes it for ever. One that has come since
+ * nobody waited for it any more is of a moment before this.
+ *
+ * Return: how often it has been looked at in vain.
  */
-static void orr_snapshot_ask(struct orr_device *odev)
+static unsigned int orr_snapshot_ask(struct orr_device *odev)
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
 
 	lockdep_assert_held(&snapshot->lock);
-	if (snapshot->pending && time_before(jiffies, snapshot->asked + ORR_SNAPSHOT_TIMEOUT))
-		return;
+	if (snapshot->pending && orr_snapshot_look(odev) == -EAGAIN &&
+	    time_before(jiffies, snapshot->asked + ORR_SNAPSHOT_TIMEOUT))
+		return 1;
 	/* Never 0, which is what the register says after a reset. */
 	snapshot->tag = snapshot->tag % (ORR_SNAPSHOT_ALIGN - 1) + 1;
 	snapshot->pending = true;
 	snapshot->asked = jiffies;
 	orr_write64(odev, ORR_R_SNAPSHOT, snapshot->dma | snapshot->tag);
+	return 0;
 }
 
 static void orr_snapshot_copy(const struct orr_snapshot *snapshot, u32 first, u32 count, u64 *values)
@@ -152,7 +157,7 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
  * @count: how many
  * @values: room for them
  *
- * Return: as orr_counters_read(), but -ETIMEDOUT after a moment.
+ * Return: as orr_counters_read(), but -ETIMEDOUT after a moment: that counts in @odev->stats.
  */
 int orr_counters_read_atomic(struct orr_device *odev, u32 first, u32 count, u64 *values)
 {
@@ -163,10 +168,12 @@ int orr_counters_read_atomic(struct orr_device *odev, u32 first, u32 count, u64 
 	if (!snapshot->words)
 		return orr_counters_read_each(odev, first, count, values);
 	guard(raw_spinlock_irqsave)(&snapshot->lock);
-	orr_snapshot_ask(odev);
-	for (tries = 0; ret == -EAGAIN && tries < ORR_SNAPSHOT_TRIES; tries++)
+	for (tries = orr_snapshot_ask(odev); ret == -EAGAIN && tries < ORR_SNAPSHOT_TRIES; tries++)
 		ret = orr_snapshot_look(odev);
 	if (!ret)
 		orr_snapshot_copy(snapshot, first, count, values);
-	return ret == -EAGAIN ? -ETIMEDOUT : ret;
+	if (ret != -EAGAIN)
+		return ret;
+	odev->stats.late_snapshots++;
+	return -ETIMEDOUT;
 }

@@ -89,6 +89,7 @@ static int orr_debugfs_waits_show(struct seq_file *m, void *data)
 	seq_printf(m, "most_in_interrupt %u\n", READ_ONCE(odev->stats.most_in_irq));
 	seq_printf(m, "commands %u\n", READ_ONCE(odev->mailbox.calls));
 	seq_printf(m, "left_commands %u\n", READ_ONCE(odev->stats.left_commands));
+	seq_printf(m, "late_snapshots %u\n", READ_ONCE(odev->stats.late_snapshots));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(orr_debugfs_waits);

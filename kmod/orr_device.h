@@ -244,6 +244,8 @@ struct orr_stats {
 	unsigned int most_in_irq;
 	/** @left_commands: whose callers were killed before the reply came; mailbox.lock */
 	unsigned int left_commands;
+	/** @late_snapshots: readings of counters for which perf waited in vain; snapshot.lock */
+	unsigned int late_snapshots;
 };
 
 /**

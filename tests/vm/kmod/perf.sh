@@ -18,14 +18,21 @@ counted() { awk -F, -v event="$1" '$3 == event { print $1 }' /tmp/stat; }
 # What orrDeviceGetCounters says of a card's counter, in a file of orrery-smi.
 told() { awk -v card="$2" -v name="\"$3\":" '$1 == name && n++ == card { print $2 + 0 }' "$1"; }
 
-# Around a sample on two cards: what orrDeviceGetCounters tells of the time between.
-orrery-smi --json >/tmp/before || fail "orrery-smi"
-perf stat -x, -o /tmp/stat -a -e '{orrery_0/time_ps/,orrery_0/core_busy_ps/,orrery_0/core_idle_ps/}' \
-    -e '{orrery_1/copy_bytes/,orrery_1/vector_instructions/,orrery_1/vector_busy_ps/}' \
-    -e '{orrery_1/core_busy_ps/,orrery_1/core_other_ps/,orrery_1/core_packets_ps/,orrery_1/core_scheduling_ps/,orrery_1/core_completions_ps/,orrery_1/core_mailbox_ps/,orrery_1/core_links_ps/}' \
-    -e orrery_0/copy_bytes/,orrery_0/vector_instructions/,orrery_0/vector_groups/,orrery_0/link_rx_bytes/,orrery_0/ring_packets/,orrery_0/doorbell_pops/ \
-    -e orrery/copy_jobs/ histogram --cards 2 >/tmp/out 2>&1 || fail "perf stat: $(cat /tmp/out)"
-orrery-smi --json >/tmp/after || fail "orrery-smi"
+# How often perf has asked a card in vain: its event stands still then, and begins late.
+late() { cat /sys/kernel/debug/accel/*/waits | awk '$1 == "late_snapshots" { n += $2 } END { print n + 0 }'; }
+
+# Around a sample on two cards: what orrDeviceGetCounters tells of the time between. Anew if a card was late.
+while :; do
+    was_late=$(late)
+    orrery-smi --json >/tmp/before || fail "orrery-smi"
+    perf stat -x, -o /tmp/stat -a -e '{orrery_0/time_ps/,orrery_0/core_busy_ps/,orrery_0/core_idle_ps/}' \
+        -e '{orrery_1/copy_bytes/,orrery_1/vector_instructions/,orrery_1/vector_busy_ps/}' \
+        -e '{orrery_1/core_busy_ps/,orrery_1/core_other_ps/,orrery_1/core_packets_ps/,orrery_1/core_scheduling_ps/,orrery_1/core_completions_ps/,orrery_1/core_mailbox_ps/,orrery_1/core_links_ps/}' \
+        -e orrery_0/copy_bytes/,orrery_0/vector_instructions/,orrery_0/vector_groups/,orrery_0/link_rx_bytes/,orrery_0/ring_packets/,orrery_0/doorbell_pops/ \
+        -e orrery/copy_jobs/ histogram --cards 2 >/tmp/out 2>&1 || fail "perf stat: $(cat /tmp/out)"
+    orrery-smi --json >/tmp/after || fail "orrery-smi"
+    [ "$(late)" != "$was_late" ] || break
+done
 for event in 0/copy_bytes 0/ring_packets 0/doorbell_pops 0/vector_instructions 0/vector_groups 0/link_rx_bytes 1/copy_bytes 1/vector_instructions 1/vector_busy_ps; do
     name=${event#*/}
     want=$(($(told /tmp/after "${event%/*}" "$name") - $(told /tmp/before "${event%/*}" "$name")))

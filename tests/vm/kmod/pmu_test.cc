@@ -1,12 +1,15 @@
 // Counters by perf: they count what the card does, exactly, for whoever may count all of a machine.
 #include <gtest/gtest.h>
 #include <orrery/hw/counters.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "tests/system/runtime/hand.h"
 #include "tests/vm/kmod/place.h"
 #include "tests/vm/kmod/pmu.h"
 
@@ -28,6 +31,7 @@ TEST(Pmu, CountsWhatTheCardDoes) {
     ASSERT_EQ(bytes.error, 0);
     ASSERT_EQ(jobs.error, 0);
     EXPECT_EQ(bytes.count(), 0u);
+    EXPECT_EQ(jobs.count(), 0u);
     constexpr unsigned kJobs = 5;
     for (unsigned n = 0; n < kJobs; ++n)
         EXPECT_EQ(place.queue->run(std::vector{fill(kVa, kBytes, n)}), 0);
@@ -38,6 +42,7 @@ TEST(Pmu, CountsWhatTheCardDoes) {
     EXPECT_EQ(place.queue->run(std::vector{fill(kVa, kBytes, 9)}), 0);
     EXPECT_EQ(bytes.count(), kJobs * kBytes);
     ASSERT_EQ(::ioctl(bytes.file.get(), PERF_EVENT_IOC_ENABLE, 0), 0);
+    EXPECT_EQ(bytes.count(), kJobs * kBytes);
     EXPECT_EQ(place.queue->run(std::vector{fill(kVa, 4096, 9)}), 0);
     EXPECT_EQ(bytes.count(), kJobs * kBytes + 4096);
     EXPECT_EQ(jobs.count(), kJobs + 2);
@@ -118,11 +123,33 @@ TEST(Pmu, EachCardHasItsOwn) {
     const int second = static_cast<int>(pci_addresses().size()) > 1 ? node_of(pci_addresses()[1]) : -1;
     if (second < 0) GTEST_SKIP() << "needs two cards";
     const PmuEvent here(pmu_attributes(0, "copy_bytes")), there(pmu_attributes(second, "copy_bytes"));
+    EXPECT_EQ(here.count() + there.count(), 0u);
     Place place(static_cast<unsigned>(second));
     place.make_memory(kBytes);
     EXPECT_EQ(place.queue->run(std::vector{fill(kVa, kBytes, 1)}), 0);
     EXPECT_EQ(here.count(), 0u);
     EXPECT_EQ(there.count(), kBytes);
+}
+
+// A card that a debugger holds answers nobody. What it takes later, of a moment when nobody asked any more,
+// is not told to who asks next. For a VM under held.sh.
+TEST(HeldPmu, NoOldMomentIsTold) {
+    if (::access("/share/debugger", F_OK) != 0) GTEST_SKIP() << "nobody on the host has a debugger";
+    Place place(0);
+    place.make_memory(kBytes);
+    const PmuEvent bytes(pmu_attributes(0, "copy_bytes"));
+    ASSERT_EQ(bytes.error, 0);
+    EXPECT_EQ(bytes.count(), 0u);
+    ASSERT_EQ(ask_host("hold", "on", std::chrono::minutes(1)), "ok\n");
+    const std::uint64_t late = late_snapshots();
+    std::uint64_t value = 0;
+    for (int tries = 0; tries < 1000 && late_snapshots() == late; ++tries)
+        ASSERT_EQ(::read(bytes.file.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
+    ASSERT_EQ(late_snapshots(), late + 1) << "it answers though it is held";
+    EXPECT_EQ(value, 0u);
+    ASSERT_EQ(ask_host("hold", "off", std::chrono::minutes(1)), "ok\n");
+    EXPECT_EQ(place.queue->run(std::vector{fill(kVa, kBytes, 1)}), 0);
+    EXPECT_EQ(bytes.count(), kBytes);
 }
 
 TEST(Pmu, TellsPerfWhatThereIs) {

@@ -521,7 +521,8 @@ TEST_F(Removal, EventsOutliveTheirCard) {
     const perf_event_attr attributes = pmu_attributes(node, "copy_bytes");
     const PmuEvent bytes(attributes);
     ASSERT_EQ(bytes.error, 0);
-    std::uint64_t before = 0;
+    std::uint64_t before = bytes.count();
+    EXPECT_EQ(before, 0u);
     {
         const User user(static_cast<unsigned>(node));
         before = bytes.count();

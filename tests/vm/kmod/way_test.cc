@@ -245,7 +245,7 @@ const std::string kHeld = "/sys/class/accel/accel0/device/held";
 
 void hold(bool on) {
     ASSERT_EQ(ask_host("hold", on ? "on" : "off", std::chrono::seconds(30)), "ok\n");
-    for (int tries = 0; tries < 1000 && (read_file(kHeld) == "firmware") != on; ++tries)
+    for (int tries = 0; tries < 12000 && (read_file(kHeld) == "firmware") != on; ++tries)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     ASSERT_EQ(read_file(kHeld), on ? "firmware" : "none");
 }
