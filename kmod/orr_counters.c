@@ -16,6 +16,8 @@
 
 /* A busy host's card may be late. */
 #define ORR_SNAPSHOT_TIMEOUT HZ
+/* A look takes no more of that, however long: of a machine or a card that stands there are none. */
+#define ORR_SNAPSHOT_LOOK msecs_to_jiffies(5)
 /* Reads of a register, each of which takes 20 ms at the most: perf waits no longer with interrupts off. */
 #define ORR_SNAPSHOT_TRIES 2
 
@@ -111,8 +113,8 @@ static int orr_counters_read_each(struct orr_device *odev, u32 first, u32 count,
  * @count: how many; all are below odev->info.counters
  * @values: room for them
  *
- * Sleeps, a second at most for each reader before this one. Of a card before 2.8 they are read one after the
- * other.
+ * Sleeps, a second at most for each reader before this one, or so many looks: five seconds of a card that
+ * does nothing but let registers be read. Of a card before 2.8 they are read one after the other.
  *
  * Return: 0; -ENODEV: it reads as all-ones, which is for orr_hw_answers(); -EIO: it cannot reach our memory;
  * -ETIMEDOUT: it was late; -ERESTARTSYS.
@@ -120,7 +122,7 @@ static int orr_counters_read_each(struct orr_device *odev, u32 first, u32 count,
 int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values)
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
-	const unsigned long until = jiffies + ORR_SNAPSHOT_TIMEOUT;
+	unsigned long looked, took, left = ORR_SNAPSHOT_TIMEOUT;
 	bool asked = false;
 	int ret;
 
@@ -129,6 +131,7 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 	ret = mutex_lock_interruptible(&snapshot->readers);
 	if (ret)
 		return -ERESTARTSYS;
+	looked = jiffies;
 	for (;;) {
 		scoped_guard(raw_spinlock_irqsave, &snapshot->lock) {
 			if (!asked)
@@ -140,7 +143,10 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 		}
 		if (ret != -EAGAIN)
 			break;
-		if (time_after(jiffies, until)) {
+		took = jiffies - looked;
+		looked += took;
+		left -= min3(left, took, ORR_SNAPSHOT_LOOK);
+		if (!left) {
 			ret = -ETIMEDOUT;
 			break;
 		}
