@@ -20,7 +20,9 @@ module_param_named(boot_timeout_ms, orr_boot_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(boot_timeout_ms, "Time the firmware has to boot, in milliseconds (default 20000)");
 
 /* The image is there and has been checked once, and others wait. */
-#define ORR_BOOT_AGAIN_MS 1500u
+#define ORR_BOOT_AGAIN_MS 5000u
+/* A look takes no more of the time for a boot: of a machine or a card that stands there are none. */
+#define ORR_BOOT_LOOK_MS 50u
 
 /* What can be said about an image before it is handed to the boot ROM, which checks it for real. */
 static int orr_boot_check_image(struct device *dev, const struct firmware *fw)
@@ -170,13 +172,17 @@ static int orr_boot_overdue(struct orr_device *odev, unsigned int timeout_ms)
 
 static int orr_boot_wait(struct orr_device *odev, unsigned int timeout_ms)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(timeout_ms);
-	unsigned long held_end = end + msecs_to_jiffies(orr_restart_held_ms(odev));
+	unsigned long held_end = jiffies + msecs_to_jiffies(timeout_ms) +
+				 msecs_to_jiffies(orr_restart_held_ms(odev));
+	unsigned long took, looked = jiffies, left = msecs_to_jiffies(timeout_ms);
 	bool last;
 	int ret;
 
 	do {
-		last = time_after(jiffies, end);
+		took = jiffies - looked;
+		looked += took;
+		left -= min3(left, took, msecs_to_jiffies(ORR_BOOT_LOOK_MS));
+		last = !left;
 		ret = orr_boot_poll(odev);
 		if (ret != -EAGAIN)
 			return ret;
@@ -185,7 +191,7 @@ static int orr_boot_wait(struct orr_device *odev, unsigned int timeout_ms)
 			return -ENODEV;
 		/* A debugger holds its time: it gets the same again, but not for ever. */
 		if (last && time_before(jiffies, held_end) && orr_restart_held(odev)) {
-			end = jiffies + msecs_to_jiffies(timeout_ms);
+			left = msecs_to_jiffies(timeout_ms);
 			last = false;
 		}
 		usleep_range(200, 1000);

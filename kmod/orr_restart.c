@@ -14,9 +14,9 @@
 #include "orr_device.h"
 #include "orr_queue.h"
 
-static unsigned int silence_timeout_ms = 1500;
+static unsigned int silence_timeout_ms = 5000;
 module_param(silence_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(silence_timeout_ms, "Time after which a firmware that does not move is restarted, in milliseconds (default 1500, at least 1000)");
+MODULE_PARM_DESC(silence_timeout_ms, "Time after which a firmware that does not move is restarted, in milliseconds (default 5000, at least 1000)");
 
 static unsigned int held_timeout_ms = 3600000;
 module_param(held_timeout_ms, uint, 0644);
@@ -33,8 +33,9 @@ MODULE_PARM_DESC(held_timeout_ms, "Time for which a debugger may hold the card, 
 /* So often a minute the log says at most that a debugger holds the card. */
 #define ORR_HELD_SAID 2
 
-/* Takes microseconds; a card that hangs never does it. */
-#define ORR_CORE_RESTART_TIMEOUT_US (1500 * USEC_PER_MSEC)
+/* Takes microseconds, longer without CPU; a card that hangs never does it. Looks, of so long each. */
+#define ORR_CORE_RESTART_LOOKS 50u
+#define ORR_CORE_RESTART_LOOK_US (100 * USEC_PER_MSEC)
 
 /**
  * orr_restart_request - restart the firmware, or give up the card if that cannot be done
@@ -71,13 +72,16 @@ static bool orr_restart_too_often(struct orr_restart *restart)
 /* Stops the core. Return: 0 when it waits for its start. */
 static int orr_restart_stop_core(struct orr_device *odev)
 {
+	int ret = -ETIMEDOUT;
+	unsigned int i;
 	u32 state;
-	int ret;
 
 	orr_write32(odev, ORR_R_CORE_RESTART, ORR_RESTART_MAGIC);
-	ret = read_poll_timeout(orr_read32, state,
-				state == ORR_STATE_RESET || state == U32_MAX || orr_is_lost(odev),
-				100, ORR_CORE_RESTART_TIMEOUT_US, false, odev, ORR_R_STATE);
+	for (i = 0; ret && i < ORR_CORE_RESTART_LOOKS; i++)
+		ret = read_poll_timeout(orr_read32, state,
+					state == ORR_STATE_RESET || state == U32_MAX ||
+					orr_is_lost(odev),
+					100, ORR_CORE_RESTART_LOOK_US, false, odev, ORR_R_STATE);
 	if (ret)
 		return ret;
 	if (state == U32_MAX)
