@@ -13,8 +13,8 @@
 #include "orr_bo.h"
 #include "orr_device.h"
 
-/* A card takes it between two events. */
-#define ORR_LINK_RESET_TIMEOUT_US (1 * USEC_PER_SEC)
+/* A card takes it between two events, if it gets any CPU. */
+#define ORR_LINK_RESET_TIMEOUT_US (5 * USEC_PER_SEC)
 
 static struct orr_device *orr_link_device(struct kobject *kobj)
 {

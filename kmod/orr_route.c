@@ -37,7 +37,9 @@
 #include "orr_signal.h"
 
 #define ORR_ROUTE_TIMEOUT_US (5 * USEC_PER_SEC)
-#define ORR_FORWARD_TIMEOUT_US USEC_PER_SEC
+/* Looks whether a port passes on, of so long each. */
+#define ORR_FORWARD_LOOKS 50u
+#define ORR_FORWARD_LOOK_US (100 * USEC_PER_MSEC)
 /* How often who waits for a card that stands looks for it. */
 #define ORR_JOIN_PERIOD_MS 100u
 
@@ -157,14 +159,36 @@ static int orr_pair_write(const struct orr_pair *pair, u32 flags, unsigned int *
 	return there == -EBUSY ? there : here ?: there;
 }
 
+/*
+ * Has a port pass on; it never does while its link is not up.
+ * @up: filled in: whether it is, if it does not
+ */
+static int orr_forward_command(struct orr_device *odev, u32 port, bool *up)
+{
+	u32 control = ORR_R_LINK(port) + ORR_R_LINK_CONTROL;
+	int ret = -ETIMEDOUT;
+	unsigned int i;
+
+	*up = true;
+	orr_write32(odev, control, ORR_LINK_FORWARD);
+	for (i = 0; ret == -ETIMEDOUT && *up && i < ORR_FORWARD_LOOKS; i++) {
+		struct orr_link_look look;
+
+		ret = orr_await(odev, control, ORR_LINK_FORWARD, ORR_FORWARD_LOOK_US, 0);
+		if (ret == -ETIMEDOUT)
+			*up = orr_link_look(odev, port, &look) && orr_link_is_up(&look);
+	}
+	return ret;
+}
+
 /* Return: 0, -EBUSY, another error: the port does not do it. */
 static int orr_forward_port(struct orr_device *odev, u32 port)
 {
 	unsigned int at = orr_map_index(odev);
 	struct orr_used_link *used = &odev->used_links[port];
-	u32 control = ORR_R_LINK(port) + ORR_R_LINK_CONTROL;
 	struct orr_map_port *seen;
 	int idx, ret;
+	bool up;
 
 	if (at == orr_map.count)
 		return -ENODEV;
@@ -184,12 +208,12 @@ static int orr_forward_port(struct orr_device *odev, u32 port)
 		used->refused_jiffies = jiffies;
 		return ret;
 	}
-	orr_write32(odev, control, ORR_LINK_FORWARD);
-	ret = orr_await(odev, control, ORR_LINK_FORWARD, ORR_FORWARD_TIMEOUT_US, 0);
+	ret = orr_forward_command(odev, port, &up);
 	orr_exit(odev, idx);
 	if (ret == -EBUSY)
 		orr_map.card[at].stands = true;
-	used->refused = ret == -ETIMEDOUT;
+	/* One whose link has gone down is asked again when that comes up. */
+	used->refused = ret == -ETIMEDOUT && up;
 	used->refused_jiffies = jiffies;
 	if (!ret)
 		seen->look.control = ORR_LINK_FORWARD;

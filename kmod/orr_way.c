@@ -11,7 +11,9 @@
 #include "orr_route.h"
 
 /* Far more than passing on takes, also if the card's process gets no time for a while. */
-#define ORR_DRAIN_TIMEOUT_US (2 * USEC_PER_SEC)
+#define ORR_DRAIN_TIMEOUT_US (5 * USEC_PER_SEC)
+/* At a switch a third card that takes nothing may be in the way: for that an import waits 5 s in all. */
+#define ORR_DRAIN_SWITCH_TIMEOUT_US (2 * USEC_PER_SEC)
 /* Of what waits for nobody but the card and its switch. */
 #define ORR_FORCED_TIMEOUT_US (USEC_PER_SEC / 2)
 
@@ -273,19 +275,21 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up)
  */
 bool orr_port_drain(struct orr_device *odev, const struct orr_device *whose, u32 port, u32 how)
 {
+	unsigned int limit_us = orr_link_to_switch(odev, port) ? ORR_DRAIN_SWITCH_TIMEOUT_US :
+								 ORR_DRAIN_TIMEOUT_US;
 	u32 link = ORR_R_LINK(port);
 	int idx, ret;
 	u32 wanted;
 
+	if (how == ORR_LINK_DRAIN_FORCED)
+		limit_us = ORR_FORCED_TIMEOUT_US;
 	if (orr_enter(odev, &idx))
 		return false;
 	scoped_guard(mutex, &odev->drain_lock) {
 		orr_write32(odev, link + ORR_R_LINK_DRAIN, how);
 		wanted = ++odev->drains[port];
 	}
-	ret = orr_await_count(odev, whose, link + ORR_R_LINK_DRAINED, wanted,
-			      how == ORR_LINK_DRAIN_FORCED ? ORR_FORCED_TIMEOUT_US :
-							     ORR_DRAIN_TIMEOUT_US,
+	ret = orr_await_count(odev, whose, link + ORR_R_LINK_DRAINED, wanted, limit_us,
 			      orr_restart_held_ms(odev));
 	orr_exit(odev, idx);
 	return !ret;
