@@ -175,16 +175,18 @@ static void orr_lost_work(struct work_struct *work)
  */
 void orr_device_lost(struct orr_device *odev, const char *reason)
 {
-	/* Of several reasons the first counts, and it is there before the bit. */
-	cmpxchg(&odev->lost_reason, NULL, reason);
+	/*
+	 * Of several reasons the first counts. It is there before the bit, and so is the line in the log:
+	 * whose wait ends, or who asks for something, may look for the cause at once.
+	 */
+	if (!cmpxchg(&odev->lost_reason, NULL, reason) && !odev->unbinding)
+		drm_err(&odev->drm, "the card is lost: %s. Its users get -ENODEV; unbind and bind the driver to start it again\n",
+			reason);
 	if (test_and_set_bit(0, &odev->lost))
 		return;
 	trace_orr_lost(odev, odev->lost_reason);
 	queue_work(odev->wq, &odev->lost_work);
 	orr_mbox_abort(odev);
-	if (!odev->unbinding)
-		drm_err(&odev->drm, "the card is lost: %s. Its users get -ENODEV; unbind and bind the driver to start it again\n",
-			odev->lost_reason);
 }
 
 /**
