@@ -373,14 +373,19 @@ static u16 orr_epoch_after(u16 before)
 	return next;
 }
 
-static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
+/*
+ * The way is another one from here on.
+ * @settled: both ends deny what was sent by versions before, as they have its way's epoch no more or are
+ *           lost, or a link between them has dropped it when it came up again
+ */
+static void orr_pair_set(struct orr_pair *pair, struct orr_way *way, bool settled)
 {
 	struct orr_way old = pair->way;
 	u32 i;
 
 	orr_pair_find_loss(pair, way);
 	way->version = ++orr_last_version ?: ++orr_last_version;
-	way->settled = old.settled;
+	way->settled = settled ? way->version : old.settled;
 	for (i = 0; way->links && i <= way->links; i++)
 		drm_dev_get(&way->steps[i].odev->drm);
 	scoped_guard(spinlock, &orr_pairs_lock) {
@@ -390,10 +395,7 @@ static void orr_pair_set(struct orr_pair *pair, struct orr_way *way)
 	orr_way_put(&old);
 }
 
-/*
- * Both ends deny what was sent by versions before, as they have its way's epoch no more or are lost, or a
- * link between them has dropped it when it came up again.
- */
+/* Both ends deny what was sent by versions before now. */
 static void orr_pair_settle(struct orr_pair *pair)
 {
 	guard(spinlock)(&orr_pairs_lock);
@@ -419,9 +421,7 @@ static void orr_pair_cut(struct orr_pair *pair)
 		way = pair->way;
 		way.up = false;
 	}
-	orr_pair_set(pair, &way);
-	if (settled)
-		orr_pair_settle(pair);
+	orr_pair_set(pair, &way, settled);
 }
 
 /* Return: whether something that went by its way may have been lost. */
@@ -452,9 +452,7 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 				      orr_epoch_after(pair->epoch) : 0;
 		list_add_tail(&pair->changed, changed);
 	}
-	orr_pair_set(pair, &way);
-	if (way.up && pair->epoch)
-		orr_pair_settle(pair);
+	orr_pair_set(pair, &way, way.up && pair->epoch);
 	return before;
 }
 
