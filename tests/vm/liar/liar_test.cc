@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -59,6 +58,11 @@ std::string sysfs_state(const std::string& card) {
     return read_file("/sys/bus/pci/devices/" + card + "/state");
 }
 
+// How often the firmware was restarted since the driver was bound.
+std::string restarts(const std::string& card) {
+    return read_file("/sys/kernel/debug/accel/" + card + "/restarts");
+}
+
 class Liar : public ::testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
@@ -99,11 +103,14 @@ class Liar : public ::testing::TestWithParam<Case> {
         return call(fd, DRM_IOCTL_ORR_QUEUE_CREATE, &args);
     }
 
+    // A lie is told and judged, unless a restart of the firmware has made it forgotten.
+    void tell(const Case& test, bool& forgotten);
+
     std::string card_;
 };
 
-TEST_P(Liar, NeitherCrashesNorHangs) {
-    const Case& test = GetParam();
+void Liar::tell(const Case& test, bool& forgotten) {
+    const std::string before = restarts(card_);
     Client client;
     ASSERT_EQ(open(client), 0);
     const int fd = client.file.get();
@@ -134,7 +141,9 @@ TEST_P(Liar, NeitherCrashesNorHangs) {
         call(fd, DRM_IOCTL_ORR_QUERY_DEADLOCK, &deadlock);
     }
     const bool lost = sysfs_state(card_).starts_with("lost");
-    if (test.outcome != Outcome::kEither) {
+    // One that has no CPU for a while is restarted, and has nothing more to say.
+    forgotten = !lost && test.outcome == Outcome::kLost && restarts(card_) != before;
+    if (test.outcome != Outcome::kEither && !forgotten) {
         EXPECT_EQ(lost, test.outcome == Outcome::kLost);
     }
     // The driver ends the wait, or the end of its queue does.
@@ -153,6 +162,16 @@ TEST_P(Liar, NeitherCrashesNorHangs) {
             << std::strerror(result);
         EXPECT_EQ(sysfs_state(card_), "running");
     }
+}
+
+TEST_P(Liar, NeitherCrashesNorHangs) {
+    constexpr int kTries = 20;
+    for (int n = 0; n < kTries; n++) {
+        bool forgotten = false;
+        ASSERT_NO_FATAL_FAILURE(tell(GetParam(), forgotten));
+        if (!forgotten) return;
+    }
+    FAIL() << "the firmware was restarted before each of its lies";
 }
 
 INSTANTIATE_TEST_SUITE_P(Lies, Liar, ::testing::ValuesIn(kCases),
@@ -179,29 +198,26 @@ TEST_F(Liar, HaltsAndSilenceEnd) {
     }
 }
 
-// How often the firmware was restarted since the driver was bound.
-std::string restarts(const std::string& card) {
-    return read_file("/sys/kernel/debug/accel/" + card + "/restarts");
-}
-
-// The time that a firmware has for an answer, while a test runs.
+// The time that a firmware has for something, while a test runs.
 class TimeOut {
   public:
-    explicit TimeOut(const std::string& milliseconds) : was_(read_file(kPath)) {
-        EXPECT_TRUE(write_file(kPath, milliseconds));
+    TimeOut(const std::string& parameter, const std::string& milliseconds)
+        : path_("/sys/module/orrery/parameters/" + parameter), was_(read_file(path_)) {
+        EXPECT_TRUE(write_file(path_, milliseconds));
     }
-    ~TimeOut() { write_file(kPath, was_); }
+    ~TimeOut() { write_file(path_, was_); }
     TimeOut(const TimeOut&) = delete;
     TimeOut& operator=(const TimeOut&) = delete;
 
   private:
-    static constexpr const char* kPath = "/sys/module/orrery/parameters/mailbox_timeout_ms";
+    std::string path_;
     std::string was_;
 };
 
 // One that has much to do and says so by its heartbeat is neither restarted nor given up.
 TEST_F(Liar, ASlowAnswerIsWaitedFor) {
-    const TimeOut longer("15000");
+    // Nor if its card has no CPU for a while.
+    const TimeOut longer("mailbox_timeout_ms", "60000"), silent("silence_timeout_ms", "60000");
     Client client;
     ASSERT_EQ(open(client), 0);
     const auto& [file, vm, ring] = client;
@@ -216,22 +232,25 @@ TEST_F(Liar, ASlowAnswerIsWaitedFor) {
 
 // Commands that may take long, and whose callers were killed, leave room for others.
 TEST_F(Liar, AbortsWithoutAnAnswerHoldUpNobody) {
-    const TimeOut longer("16000");
+    const TimeOut longer("mailbox_timeout_ms", "20000"), silent("silence_timeout_ms", "60000");
     Client client;
     ASSERT_EQ(open(client), 0);
     const auto& [file, vm, ring] = client;
     drm_orr_queue_create queue{};
     ASSERT_EQ(make_queue(file.get(), vm, "lie r", queue), 0);
-    int ready[2];
+    int ready[2], go[2];
     ASSERT_EQ(::pipe(ready), 0);
+    ASSERT_EQ(::pipe(go), 0);
     std::vector<pid_t> children;
     for (int n = 0; n < 64; n++) {
         children.push_back(::fork());
         if (children.back() != 0) continue;
+        ::close(go[1]);
         Client mine;
         drm_orr_queue_create made{};
+        char none = 0;
         if (open(mine) != 0 || make_queue(mine.file.get(), mine.vm, "killed", made) != 0 ||
-            ::write(ready[1], "", 1) != 1)
+            ::write(ready[1], "", 1) != 1 || ::read(go[0], &none, 1) != 0)
             ::_exit(1);
         drm_orr_queue_abort abort{.queue = made.queue, .flags = 0};
         call(mine.file.get(), DRM_IOCTL_ORR_QUEUE_ABORT, &abort);
@@ -240,17 +259,18 @@ TEST_F(Liar, AbortsWithoutAnAnswerHoldUpNobody) {
     char byte = 0;
     for (std::size_t n = 0; n < children.size(); n++)
         ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    // All at once, so that the time which the first has is that of all.
+    ::close(go[1]);
     ::usleep(300'000);
     for (const pid_t child : children)
         ::kill(child, SIGKILL);
-    const auto start = std::chrono::steady_clock::now();
     drm_orr_queue_stats stats{};
     stats.queue = queue.queue;
     EXPECT_EQ(call(file.get(), DRM_IOCTL_ORR_QUEUE_STATS, &stats), 0);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
-    EXPECT_EQ(restarts(card_), "0");
+    EXPECT_EQ(restarts(card_), "0") << "it was answered only when the aborts had ended";
     ::close(ready[0]);
     ::close(ready[1]);
+    ::close(go[0]);
     // It ends by a restart, after which the firmware has forgotten its lie.
     for (const pid_t child : children)
         ::waitpid(child, nullptr, 0);
