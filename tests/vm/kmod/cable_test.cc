@@ -56,7 +56,7 @@ class Cable : public ::testing::Test {
         waiter_->queue->submit(wait_for(kVa, 7));
         ASSERT_NO_FATAL_FAILURE(pull());
         // The driver has taken note of the link: what only the queue behind it could signal is closed.
-        for (int tries = 0; !closed(1) && tries < 1000; ++tries)
+        for (int tries = 0; !closed(1) && tries < 12000; ++tries)
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         ASSERT_TRUE(closed(1));
     }
@@ -72,7 +72,7 @@ class Cable : public ::testing::Test {
         losses_ += state == ORR_LINK_DOWN ? 1 : 0;
         for (const Place* const place : {waiter_.get(), behind_.get()}) {
             drm_orr_query_link link{};
-            for (int tries = 0; tries < 1000; ++tries) {
+            for (int tries = 0; tries < 12000; ++tries) {
                 ASSERT_EQ(call(place->fd(), DRM_IOCTL_ORR_QUERY_LINK, &link), 0);
                 if (link.state == state) break;
                 std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -22,7 +22,7 @@ constexpr std::uint64_t kOwn = 0x50000000;
 
 template <class Condition>
 bool comes_true(Condition condition) {
-    for (int tries = 0; tries < 2000; ++tries) {
+    for (int tries = 0; tries < 6000; ++tries) {
         if (condition()) return true;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -22,7 +22,7 @@ wait_for_nodes() {
     tries=0
     while [ "$(nodes)" != "$1" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 100 ] || fail "$(nodes) device nodes instead of $1"
+        [ $tries -lt 600 ] || fail "$(nodes) device nodes instead of $1"
         sleep 0.1
     done
 }

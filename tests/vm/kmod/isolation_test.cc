@@ -273,7 +273,7 @@ TEST_F(TwoCards, PartsOfAPeersMemory) {
     // What has left card 0 in order is there when a later message is. What is on its way when the last
     // mapping goes is denied by the owner, so that has to wait.
     const auto* const last = reinterpret_cast<volatile std::uint64_t*>(theirs.words()) + 2 * kMiB / 8;
-    for (unsigned tries = 0; tries < 10'000 && *last != 3; ++tries)
+    for (unsigned tries = 0; tries < 60'000 && *last != 3; ++tries)
         ::usleep(1000);
     EXPECT_EQ(*last, 3u);
     EXPECT_EQ(theirs.words()[0], 1u);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -64,13 +65,18 @@ TEST(Signallers, GoWithTheMapping) {
     }
 }
 
-// One has left tens of thousands to be closed, another a single one: that is not behind all of them.
+// One has left tens of thousands to be closed, another a single one: that is not behind all of them. All end
+// at one signal, and who was told first is read from the card's clock.
 TEST(Signallers, OfOneDoNotHoldUpTheOthers) {
-    constexpr std::uint64_t kEach = 8192, kQueues = 4;
+    constexpr std::uint64_t kEach = 8192, kQueues = 4, kGate = 64;
     Place storm(0), one(0), waiter(0);
     storm.make_memory(kEach * kQueues * 16);
     waiter.make_memory();
-    one.share(waiter, ORR_BIND_WRITE);
+    one.share(waiter, ORR_BIND_READ | ORR_BIND_WRITE);
+    File gate;
+    ASSERT_EQ(export_bo(waiter.fd(), waiter.memory.handle, gate), 0);
+    ASSERT_EQ(import_bo(storm.fd(), gate.get(), storm.handle), 0);
+    ASSERT_EQ(map(storm.fd(), storm.vm, storm.handle, kPage, 4096), 0);
     std::vector<std::unique_ptr<Queue>> queues;
     for (std::uint64_t n = 0; n < kQueues; n++) {
         queues.push_back(std::make_unique<Queue>(storm.fd(), storm.vm, kRingVa + ((n + 1) << 20)));
@@ -81,14 +87,19 @@ TEST(Signallers, OfOneDoNotHoldUpTheOthers) {
     Queue last(one.fd(), one.vm, kRingVa + (1 << 20));
     ASSERT_EQ(attach(one.fd(), last.number(), kVa), 0);
     waiter.queue->submit(wait_for(kVa, 7));
+    // Thousands of its queue's are closed before this one, from whichever end they are taken.
+    Queue watcher(storm.fd(), storm.vm, kRingVa + ((kQueues + 1) << 20));
+    watcher.submit(wait_for(kVa + kEach / 2 * 16, 7));
     for (const auto& queue : queues)
-        queue->submit(timestamp(kNowhere));
-    last.submit(timestamp(kNowhere));
+        queue->submit(std::vector{wait_for(kPage + kGate, 1), timestamp(kNowhere)});
+    last.submit(std::vector{wait_for(kVa + kGate, 1), timestamp(kNowhere)});
+    Queue opener(waiter.fd(), waiter.vm, kRingVa + (1 << 20));
+    EXPECT_EQ(opener.run(std::vector{signal(kVa + kGate, 1)}), 0);
     waiter.expect_poisoned(ORR_QERR_ABANDONED);
-    std::uint64_t closed = 0;
-    for (std::uint64_t n = 0; n < kEach * kQueues; n++)
-        closed += (storm.memory.words()[2 * n + 1] & ORR_SEM_CLOSED) != 0;
-    EXPECT_LT(closed, kEach * kQueues / 2) << "it was told after them";
+    drm_orr_queue_wait watched{};
+    EXPECT_EQ(wait(storm.fd(), watcher.number(), 1, kLong, watched), 0);
+    EXPECT_EQ(watched.error, ORR_QERR_POISON);
+    EXPECT_LT(waiter.outcome().time_ps, watched.time_ps) << "it was told after them";
 }
 
 // A link that goes down between the semaphore and the only queue that might have signalled it, while the
@@ -128,9 +139,9 @@ TEST_F(Hang, HoldsUpNobodyElse) {
     ASSERT_EQ(attach(there.fd(), there.queue->number(), kVa), 0);
     waiter.queue->submit(wait_for(kVa, 7));
     drm_orr_queue_wait out{};
-    int result = -1;
-    const std::uint64_t index = hung.queue->submit(fill(kVa, 4096, 1));
+    std::atomic<int> result{-1};
     const auto start = Clock::now();
+    const std::uint64_t index = hung.queue->submit(fill(kVa, 4096, 1));
     std::thread sleeper([&] { result = wait(hung.fd(), hung.queue->number(), index, kLong, out); });
     ::usleep(100'000);
     from.queue->submit(timestamp(kNowhere));
@@ -139,12 +150,12 @@ TEST_F(Hang, HoldsUpNobodyElse) {
     waiter.expect_poisoned(ORR_QERR_ABANDONED);
     const std::string card = pci_addresses()[1];
     ASSERT_TRUE(unbind_driver(card));
-    // It is given up after three seconds.
-    if (Clock::now() - start < 2s) EXPECT_EQ(result, -1) << "not before the card that hangs was given up";
+    // It is not given up before silence_timeout_ms.
+    const int by_now = result;
+    if (Clock::now() - start < 4s) EXPECT_EQ(by_now, -1) << "not before the card that hangs was given up";
     ASSERT_TRUE(bind_driver(card));
     sleeper.join();
     EXPECT_EQ(result, ENODEV);
-    EXPECT_LT(Clock::now() - start, 40s);
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ second=$(ls -d /sys/bus/pci/drivers/orrery/0000:* | tail -n 1)
 echo "${second##*/}" >/sys/bus/pci/drivers/orrery/unbind || fail "unbind"
 grep -q "orr_lost: card=[0-9]* reason='the driver is unbound'" $tracing/trace || fail "orr_lost: $(cat $tracing/trace)"
 echo "${second##*/}" >/sys/bus/pci/drivers/orrery/bind || fail "bind"
-for try in $(seq 100); do
+for try in $(seq 600); do
     grep -q 'orr_link: card=1 port=[0-9]* ' $tracing/trace && break
-    [ "$try" -lt 100 ] || fail "orr_link: $(cat $tracing/trace)"
+    [ "$try" -lt 600 ] || fail "orr_link: $(cat $tracing/trace)"
     sleep 0.1
 done

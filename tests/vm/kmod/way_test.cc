@@ -180,7 +180,7 @@ class WayCut : public Ways {
 
   private:
     void wait_for_links(std::uint32_t links) const {
-        for (int tries = 0; tries < 1000 && way_between(*signaller_, *waiter_).links != links; ++tries)
+        for (int tries = 0; tries < 12000 && way_between(*signaller_, *waiter_).links != links; ++tries)
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         ASSERT_EQ(way_between(*signaller_, *waiter_).links, links);
     }
