@@ -16,10 +16,14 @@
 namespace orrery::umd {
 namespace {
 
-// Who fails tells why, once he looks; a process that is killed loses its queues before it counts as dead.
+// A process that is killed loses its queues before it counts as dead.
 constexpr std::int64_t kPatienceNs = 500'000'000;
+// Who fails tells why, once he looks, which he may be kept from for some time; who is on another machine by
+// its bridge, and that machine may stand still while its cards go on.
+constexpr std::int64_t kTellerNs = 3'000'000'000, kTellerAbroadNs = 8'000'000'000;
 // Within it there is a cause of a failure that is seen, unless a card stands still.
 constexpr std::int64_t kCauseNs = 10'000'000'000;
+static_assert(kTellerAbroadNs < kCauseNs);
 
 bool has_ended(const UniqueFd& process) {
     pollfd poll{process.get(), POLLIN, 0};
@@ -123,11 +127,28 @@ bool Group::will_fail(int rank, const SemaphoreSlot& slot) const {
     });
 }
 
-bool Group::waited_enough(int rank) {
+bool Group::waited_enough(int rank, std::int64_t patience_ns) {
     std::int64_t& since = doubted_ns_[static_cast<std::size_t>(rank)];
     const std::int64_t now = now_ns();
     if (since == 0) since = now;
-    return now - since >= kPatienceNs;
+    return now - since >= patience_ns;
+}
+
+std::int64_t Group::patience_ns(int origin, std::uint64_t word) const {
+    const auto is_abroad = [](const GroupMember& one) { return one.slot == nullptr; };
+    const auto has_its_card = [&](const GroupMember& one) {
+        return !is_abroad(one) && one.slot->context->node() == ORR_FAILURE_NODE(word);
+    };
+    const bool is_here = origin >= 0 ? !is_abroad(members_[static_cast<std::size_t>(origin)])
+                                     : std::ranges::none_of(members_, is_abroad) ||
+                                           std::ranges::any_of(members_, has_its_card);
+    if (is_here) return kTellerNs;
+    const auto& leader = members_[static_cast<std::size_t>(leader_)];
+    const bool tells = bridge_ == nullptr ? !has_ended(leader.process) && !page_->left(leader_)
+                                          : std::ranges::any_of(edges(), [](const auto& edge) {
+                                                return !edge->over() && !edge->own()->closed();
+                                            });
+    return tells ? kTellerAbroadNs : kPatienceNs;
 }
 
 // The failure of a stream in which a member had a barrier goes to the others by the card, with its queue.
@@ -150,11 +171,11 @@ std::optional<GroupCause> Group::cause_of_failure(int rank, const SemaphoreSlot&
     const bool here = stopped_here(word);
     const bool own_process = member.slot != nullptr && member.process.get() < 0;
     if (origin < 0 && here) origin = own_process ? rank : rank_;
-    if (!here && !waited_enough(rank)) return std::nullopt;
-    // Its guard goes with it.
-    if (origin >= 0 && page_->queue(origin, GroupPage::Queue::kGuard) == key)
-        return page_->left(origin) ? left_cause(origin)
-                                   : GroupCause{orrErrorAborted, origin, "its process ended"};
+    // It goes with its member, who has told an earlier cause before he left.
+    const bool guard = origin >= 0 && page_->queue(origin, GroupPage::Queue::kGuard) == key;
+    if (guard && page_->left(origin)) return left_cause(origin);
+    if (!here && !waited_enough(rank, guard ? kPatienceNs : patience_ns(origin, word))) return std::nullopt;
+    if (guard) return GroupCause{orrErrorAborted, origin, "its process ended"};
     const Error error = context_.fleet().cause(word, !here);
     return GroupCause{error.code, origin < 0 ? rank : origin, error.text};
 }
@@ -184,7 +205,7 @@ std::optional<GroupCause> Group::find_cause() {
     // stream waits for it fails for that.
     for (int rank = 0; rank < size(); ++rank) {
         if (!lost_hold(rank)) continue;
-        if (!waited_enough(rank)) return std::nullopt;
+        if (!waited_enough(rank, kPatienceNs)) return std::nullopt;
         return GroupCause{orrErrorAborted, rank, "its process ended, or let go of the group"};
     }
     if (auto cause = left_behind()) return cause;
@@ -257,7 +278,7 @@ std::optional<GroupCause> Group::cause() {
     while (true) {
         context_.fleet().watch();
         look();
-        (void)page_->settle();
+        (void)page_->settle([this] { look(); });
         if (auto cause = page_->cause()) return cause;
         // Then there will be one.
         bool any = false;
@@ -390,7 +411,7 @@ Status Group::barrier(const std::shared_ptr<Stream>& stream, std::uint64_t limit
         for (int rank = 0; rank < size(); ++rank) {
             if (rank != rank_ && page_->left(rank)) page_->tell(rank_, left_cause(rank));
         }
-        if (page_->settle()) {
+        if (page_->settle([this] { look(); })) {
             look();
             return failed();
         }
@@ -468,7 +489,7 @@ void Group::abort(const std::string& why) {
     page_->tell(rank_,
                 {orrErrorAborted, rank_,
                  why.empty() ? std::string("it called orrGroupAbort") : "it called orrGroupAbort: " + why});
-    (void)page_->settle();
+    (void)page_->settle([this] { look(); });
     look();
 }
 

@@ -120,7 +120,9 @@ class Group final : public Fleet::Watched {
     // A stream of this process in which it had a barrier has stopped, and the others do not know yet.
     bool will_fail(int rank, const SemaphoreSlot& slot) const;
     // Others have had their time to tell why it failed.
-    bool waited_enough(int rank);
+    bool waited_enough(int rank, std::int64_t patience_ns);
+    // How much that is: for the failure of `word`, of a stream of this rank's or, -1, of nobody's.
+    std::int64_t patience_ns(int origin, std::uint64_t word) const;
     // This member's call has failed for good: the others cannot meet it any more.
     std::unexpected<Error> give_up(Error error);
     bool stopped_here(std::uint64_t word) const;

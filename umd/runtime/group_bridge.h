@@ -5,6 +5,7 @@
 // meet, and by whose end each learns that the other is gone.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -78,7 +79,7 @@ class GroupEdge {
     std::optional<Error> cut_;  // nothing goes there any more
     std::int64_t cut_ns_ = 0;
     std::uint32_t peer_node_ = 0;
-    bool over_ = false;
+    std::atomic<bool> over_{false};
 };
 
 class GroupBridge {

@@ -218,7 +218,7 @@ void GroupPage::ask_nobody() {
     if (word != 0 && std::atomic_ref(head_.cause).compare_exchange_strong(none, word)) wake();
 }
 
-bool GroupPage::settle() {
+bool GroupPage::settle(const std::function<void()>& look) {
     const std::int64_t start = now_ns();
     while (true) {
         const std::uint32_t seen = woken();
@@ -227,6 +227,7 @@ bool GroupPage::settle() {
         // It stands still, or does not mean well.
         if (now_ns() - start >= kGroupDecideNs) ask_nobody();
         sleep(seen, kLookNs);
+        if (look) look();
     }
 }
 
@@ -304,7 +305,7 @@ bool GroupPage::await(const Call& call, int rank, std::int64_t start, const std:
         const std::uint64_t step = load(slot(rank).step);
         // Nobody gets further than one step from another.
         if (step == call.step || step == call.step + 1) return true;
-        if (settle() || gone.load()) return false;
+        if (settle(look) || gone.load()) return false;
         if (step > call.step) {
             tell(call.rank, {orrErrorInvalidValue, rank, "it wrote nonsense into what the group shares"});
             continue;
@@ -356,7 +357,7 @@ void GroupPage::compare(const Call& call) {
 
 GroupPage::Outcome GroupPage::exchange(const Call& call, const std::function<void()>& look,
                                        const std::atomic<bool>& gone) {
-    if (settle()) return Outcome::kFailed;
+    if (settle(look)) return Outcome::kFailed;
     const std::int64_t start = now_ns();
     Offer& own = offer(call.rank, call.step);
     const Said said = said_of(call);
@@ -370,7 +371,7 @@ GroupPage::Outcome GroupPage::exchange(const Call& call, const std::function<voi
         if (!await(call, rank, start, look, gone)) return gone.load() ? Outcome::kGone : Outcome::kFailed;
     }
     compare(call);
-    return settle() ? Outcome::kFailed : Outcome::kDone;
+    return settle(look) ? Outcome::kFailed : Outcome::kDone;
 }
 
 void GroupPage::read(int rank, std::uint64_t step, std::span<std::byte> to) const {

@@ -18,8 +18,8 @@
 namespace orrery::umd {
 
 constexpr std::size_t kMaxGroupMembers = 64, kMaxGroupBytes = 4096;
-// A machine that is there decides on a cause in milliseconds.
-constexpr std::int64_t kGroupDecideNs = 1'000'000'000;
+// A machine that is there decides on a cause in milliseconds, unless it stands still for a while.
+constexpr std::int64_t kGroupDecideNs = 10'000'000'000;
 
 // Of whom the group's failure was, and what.
 struct GroupCause {
@@ -49,8 +49,9 @@ class GroupPage {
     // Nothing if there is one already. Where another machine is asked it is proposed only, until that one has
     // decided.
     void tell(int teller, const GroupCause& cause);
-    // Whether there is a cause; if one is proposed, waits until it is decided, and not for ever.
-    bool settle();
+    // Whether there is a cause; if one is proposed, waits until it is decided, and not for ever. look: is
+    // called now and then meanwhile, and may find that nobody is there who could decide.
+    bool settle(const std::function<void()>& look = {});
     std::optional<GroupCause> proposed() const;
     // What another machine has decided, as it came to this one by the machine of `teller`.
     void decide(int teller, const GroupCause& cause);

@@ -293,6 +293,8 @@ class FakeSystem {
     FakeSystem(const FakeSystem&) = delete;
     FakeSystem& operator=(const FakeSystem&) = delete;
     FakeCard& card(std::size_t number = 0) { return *cards_[number]; }
+    // For runtimes that have some of them each, as on several machines.
+    std::span<const std::unique_ptr<FakeCard>> cards() const { return cards_; }
 
   private:
     std::vector<std::unique_ptr<FakeCard>> cards_;

@@ -483,6 +483,32 @@ TEST(GroupPlan, IsATreeOfFewLinks) {
     EXPECT_FALSE(plan_group({0, 2}, chain));
 }
 
+// Of what this machine and another one tell, the other's is the first, also if it has stood still.
+TEST(GroupPages, WaitForWhoDecides) {
+    const auto page = *GroupPage::create(2, true);
+    page->tell(1, {orrErrorAborted, 1, "this one's"});
+    EXPECT_FALSE(page->cause());
+    std::thread decides([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        page->decide(0, {orrErrorTimeout, 0, "the other's"});
+    });
+    EXPECT_TRUE(page->settle());
+    EXPECT_EQ(page->cause()->text, "the other's");
+    decides.join();
+}
+
+TEST(GroupPages, DecideThemselvesWhereNobodyIsThereWhoCould) {
+    const auto page = *GroupPage::create(2, true);
+    page->tell(1, {orrErrorAborted, 1, "this one's"});
+    bool looked = false;
+    EXPECT_TRUE(page->settle([&] {
+        looked = true;
+        page->ask_nobody();
+    }));
+    EXPECT_TRUE(looked);
+    EXPECT_EQ(page->cause()->text, "this one's");
+}
+
 // What another process may have written there.
 TEST(GroupPages, AreNotBelieved) {
     const std::function<void()> nothing = [] {};
