@@ -12,14 +12,13 @@
 #include "umd/runtime/fleet.h"
 #include "umd/runtime/link_text.h"
 #include "umd/runtime/packets.h"
+#include "umd/runtime/patience.h"
 #include "umd/runtime/stream.h"
 
 namespace orrery::umd {
 namespace {
 
 constexpr std::int64_t kBetweenNs = 20'000'000;
-// A write crosses a link in microseconds; this is for cards that nobody gives time.
-constexpr std::int64_t kQuietNs = 20'000'000'000;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};  // packets
 
 struct GiveBack {
@@ -187,7 +186,7 @@ void Fleet::look_at_watched() {
 }
 
 Status Fleet::wait_quiet(Context& context) {
-    const std::int64_t limit = now_ns() + kQuietNs;
+    const std::int64_t limit = now_ns() + landing_patience_ns();
     const auto busy = [&] {
         const std::lock_guard lock(mutex_);
         return sorting_orphans_ || std::ranges::any_of(orphans_, [&](const Orphans& orphans) {

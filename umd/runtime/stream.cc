@@ -15,6 +15,7 @@
 #include "umd/runtime/fault_text.h"
 #include "umd/runtime/fleet.h"
 #include "umd/runtime/packets.h"
+#include "umd/runtime/patience.h"
 
 namespace orrery::umd {
 namespace {
@@ -34,8 +35,6 @@ constexpr std::int64_t kLookNs = 20'000'000;
 // How old an answer of the driver on a link may be, and a way that no link is (see Context::way_to()).
 constexpr std::int64_t kWayNs = 20'000'000;
 constexpr std::uint64_t kNoWay = 1;
-// A write crosses a link in microseconds; this is for peers that are gone.
-constexpr std::int64_t kLandingNs = 20'000'000'000;
 
 std::uint64_t load(const std::uint64_t& word, std::memory_order order) {
     return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(order);
@@ -280,7 +279,7 @@ void Stream::add_flight_locked(std::span<const FlightSignal> flight) {
 
 // All packets are done here; their last writes are on the link.
 Status Stream::wait_for_landing(std::uint64_t index) {
-    const std::int64_t limit = now_ns() + kLandingNs;
+    const std::int64_t limit = now_ns() + landing_patience_ns();
     while (!done(index)) {
         if (auto stopped = failed(index)) return std::unexpected(*stopped);
         if (now_ns() >= limit) {
@@ -298,7 +297,7 @@ Status Stream::wait_for_landing(std::uint64_t index) {
 }
 
 Status Stream::wait_quiet() {
-    const std::int64_t limit = now_ns() + kLandingNs;
+    const std::int64_t limit = now_ns() + landing_patience_ns();
     while (!flight_.quiet()) {
         context_.fleet().watch();
         if (now_ns() >= limit) {
