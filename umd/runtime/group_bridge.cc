@@ -11,6 +11,7 @@
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/packets.h"
+#include "umd/runtime/patience.h"
 #include "umd/runtime/quiet_thread.h"
 #include "umd/runtime/runtime.h"
 
@@ -20,7 +21,6 @@ namespace {
 constexpr std::int64_t kLookNs = 20'000'000, kShortestNapNs = 20'000, kLongestNapNs = 1'000'000;
 // Who cannot be written to any more is seen to be gone from the other side, too.
 constexpr std::int64_t kPatienceNs = 500'000'000;
-constexpr std::int64_t kFlushNs = 2'000'000'000;
 constexpr auto kNap = std::chrono::milliseconds(20);
 
 std::uint64_t load(const std::uint64_t& word) {
@@ -380,7 +380,8 @@ void GroupBridge::run(const std::stop_token& stop) {
 }
 
 void GroupBridge::flush() {
-    const Until until(kFlushNs);
+    // Who hears nothing of it takes it for dead. A link that is known to be down holds nobody up.
+    const Until until(static_cast<std::uint64_t>(landing_patience_ns()));
     const auto done = [&] {
         const bool moved = pump();
         const std::lock_guard lock(mutex_);

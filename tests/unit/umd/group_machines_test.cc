@@ -131,5 +131,27 @@ TEST_F(GroupOfTwoMachines, WhoIsGoneIsNamed) {
     group_->leave();
 }
 
+// Else the others take it for one whose process has ended.
+TEST_F(GroupOfTwoMachines, WhoLeavesHasSaidSo) {
+    system_.card(0).pause(true);
+    std::atomic<bool> left{false};
+    std::thread leaves([&] {
+        group_->leave();
+        left = true;
+    });
+    std::this_thread::sleep_for(milliseconds(3000));
+    EXPECT_FALSE(left) << "and nobody was told";
+    system_.card(0).pause(false);
+    leaves.join();
+    group_.reset();
+    // What came before the end is seen with it.
+    until([&] {
+        here_.sweep();
+        EXPECT_FALSE(edge_->lost(*page_).has_value());
+        return edge_->over();
+    });
+    EXPECT_TRUE(page_->left(0));
+}
+
 }  // namespace
 }  // namespace orrery::umd::test
