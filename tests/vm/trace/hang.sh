@@ -7,7 +7,7 @@ rm -rf "$folder"
 mkdir -p "$folder"
 fail() { echo "FAILED: $*; see $folder" >&2; exit 1; }
 
-"$vm" --cards 4 --timeout 120 --record "$folder" --logs "$folder/logs" -- sh -c 'relay --forget 1:2; echo "it ended with $?"' \
+"$vm" --cards 4 --timeout 120 --record "$folder" --logs "$folder/logs" -- sh -c 'relay --forget 1:2 --patience 20; echo "it ended with $?"' \
     >"$folder/said" 2>&1 || fail "the VM: $(tail -n 5 "$folder/said")"
 grep -q 'it ended with 1' "$folder/said" || fail "relay does not say that it failed: $(cat "$folder/said")"
 grep -q 'the buffer has not come back' "$folder/said" || fail "relay: $(cat "$folder/said")"

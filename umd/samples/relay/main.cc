@@ -21,6 +21,7 @@ namespace {
 
 constexpr const char* kHelp =
     "usage: relay [--cards N] [--rounds N] [--size BYTES] [--forget CARD:ROUND | --all-wait]\n"
+    "             [--patience SECONDS]\n"
     "Cards hand a buffer round, each when it has heard from the one before it. Shows the time of a handover "
     "and "
     "checks the buffer.\n"
@@ -30,6 +31,8 @@ constexpr const char* kHelp =
     "  --size BYTES         of the buffer, 64 to 67108864 (default 65536)\n"
     "  --forget CARD:ROUND  a mistake: from that round (from 1) on this card does not tell the next\n"
     "  --all-wait           another one: the first card waits for the last before it begins\n"
+    "  --patience SECONDS   with --forget, how long no baton moves before that is the end, 1 to 3600 "
+    "(default 2)\n"
     "Exit status: 0 all is right, 1 a wrong result or a failure, 2 a mistake in the command line.\n";
 
 struct Options {
@@ -37,10 +40,10 @@ struct Options {
     std::optional<unsigned> forgets;  // this card
     unsigned forgets_in = 0;
     bool all_wait = false;
+    unsigned patience = 2;  // seconds of the host's time; what the cards do here takes milliseconds
 };
 
-// Of the host's time; what the cards do here takes milliseconds.
-constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+constexpr std::uint64_t kLookNs = 100'000'000;
 
 Options parse(int argc, char** argv) {
     Options options;
@@ -62,6 +65,8 @@ Options parse(int argc, char** argv) {
             if (colon == std::string_view::npos) throw UsageError("--forget wants CARD:ROUND, as 1:2");
             options.forgets = number(option, value.substr(0, colon), 0, 15);
             options.forgets_in = number(option, value.substr(colon + 1), 1, 255);
+        } else if (option == "--patience") {
+            options.patience = number(option, value, 1, 3600);
         } else {
             throw UsageError(fmt::format("unknown option {}\n{}", option, kHelp));
         }
@@ -117,8 +122,7 @@ class Relay {
     bool wait() const {
         // Nobody finds out that somebody forgot, so there a limit is needed; a circle ends by itself.
         if (options_.forgets && !comes_back()) {
-            fmt::print("the buffer has not come back, and no baton has moved for {} s\n",
-                       kPatienceNs / 1'000'000'000);
+            fmt::print("the buffer has not come back, and no baton has moved for {} s\n", options_.patience);
             for (const auto& runner : runners_)
                 fmt::print("card {}: 'baton {}' is {}{}\n", runner->device, runner->device,
                            runner->baton.value(), runner->stream.done() ? ", and all its work is done" : "");
@@ -134,11 +138,14 @@ class Relay {
     // False: nothing goes on any more.
     bool comes_back() const {
         std::vector<std::uint64_t> before;
-        while (!runners_[0]->baton.wait_for(options_.rounds + 1, kPatienceNs)) {
+        // Looks are counted, so that a machine that stands still has not lost its patience when it goes on.
+        std::uint64_t still_ns = 0;
+        while (!runners_[0]->baton.wait_for(options_.rounds + 1, kLookNs)) {
             std::vector<std::uint64_t> now;
             for (const auto& runner : runners_)
                 now.push_back(runner->baton.value());
-            if (now == before) return false;
+            still_ns = now == before ? still_ns + kLookNs : 0;
+            if (still_ns >= options_.patience * std::uint64_t{1'000'000'000}) return false;
             before = std::move(now);
         }
         return true;
