@@ -167,15 +167,24 @@ TEST_F(PeerKernels, CountInTurns) {
     };
     const std::uint64_t before = preemptions();
     Card other(0, kNoLimitUs);
+    // All is queued before any of it begins: else a process that stands still in between lets them never
+    // meet.
+    orrSemaphore_t gate = nullptr;
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrSemaphoreCreate(&gate, 0));
+    for (const Card* card : {cards_[0].get(), &other})
+        ASSERT_OK(orrStreamWaitSemaphore(card->stream, gate, 1, nullptr));
     for (unsigned round = 0; round < kRounds; ++round) {
         ASSERT_OK(cards_[0]->launch("count_there", {zeros, kWords, va(counted)}, kGroups));
         ASSERT_OK(other.launch("count_there", {zeros, kWords, va(counted)}, kGroups));
     }
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
     ASSERT_OK(orrStreamSynchronize(cards_[0]->stream));
     ASSERT_OK(orrStreamSynchronize(other.stream));
     EXPECT_EQ(get(counted, 17)[0], 2 * kRounds * kWords);
     EXPECT_EQ(get(counted, 17)[16], 2 * kRounds * kGroups);
     EXPECT_GT(preemptions(), before);
+    ASSERT_OK(orrSemaphoreDestroy(gate));
     for (std::uint64_t* words : {counted, zeros})
         ASSERT_OK(orrFree(words));
 }
