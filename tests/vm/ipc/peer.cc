@@ -7,8 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <thread>
 
 namespace orrery::umd::vm {
 
@@ -59,6 +62,16 @@ void Peer::kill() {
     int status = 0;
     ::waitpid(process_, &status, 0);
     process_ = -1;
+}
+
+void Peer::wait_until_it_sleeps_in(long call) const {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::nanoseconds(kLongNs);
+    std::string found;
+    while (found != std::to_string(call)) {
+        ASSERT_LT(std::chrono::steady_clock::now(), limit) << "it is in: " << found;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        std::ifstream("/proc/" + std::to_string(process_) + "/syscall") >> found;
+    }
 }
 
 }  // namespace orrery::umd::vm

@@ -37,6 +37,8 @@ class Peer {
     void say(std::uint64_t number, const std::vector<int>& fds = {}) const { vm::say(socket_, number, fds); }
     Said hear() const { return vm::hear(socket_); }
     void kill();
+    // Its first thread is in this system call; with SYS_futex in a call on its group, as it reads else.
+    void wait_until_it_sleeps_in(long call) const;
     int socket() const { return socket_; }
     pid_t process() const { return process_; }
 

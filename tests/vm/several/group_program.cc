@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <orrery/group.h>
 #include <orrery/orrery.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +73,17 @@ struct Member {
             std::this_thread::sleep_for(std::chrono::seconds(1));
             me.say("dies");
             ::kill(::getpid(), SIGKILL);
+        }).detach();
+    }
+    // Another thread says so when this one is in the wait that follows, and so has come to it.
+    void say_when_it_waits() const {
+        std::thread([me = *this, caller = ::gettid()] {
+            std::string call;
+            while (call != std::to_string(SYS_futex)) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                std::ifstream(fmt::format("/proc/self/task/{}/syscall", caller)) >> call;
+            }
+            me.say(fmt::format("waits-{}", kRank));
         }).detach();
     }
     // The call ends with a failure, whose cause is `who` and `code`, with `part` in its text.
@@ -201,16 +213,23 @@ void killed(const Member& me, int who, int late, const std::function<orrError_t(
     me.expect(got, orrErrorAborted, who, "its process ended");
 }
 
+// All but `who` and the one whose limit passes, who begins when all others are in their calls.
 void limit(const Member& me, int who) {
-    // All are there, and have come again long before the limit.
     MUST(orrGroupBarrier(me.group, kLongNs));
+    const int impatient = (who + 1) % kRanks;
     orrError_t got = orrErrorTimeout;
     if (kRank == who) {
         me.hear("over");
         got = orrGroupBarrier(me.group, kLongNs);
-    } else {
-        got = orrGroupBarrier(me.group, kRank == (who + 1) % kRanks ? 5'000'000'000 : kLongNs);
+    } else if (kRank == impatient) {
+        for (int rank = 0; rank < kRanks; ++rank) {
+            if (rank != who && rank != impatient) me.hear(fmt::format("waits-{}", rank));
+        }
+        got = orrGroupBarrier(me.group, 5'000'000'000);
         me.say("over");
+    } else {
+        me.say_when_it_waits();
+        got = orrGroupBarrier(me.group, kLongNs);
     }
     me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 5000000000 ns");
 }
@@ -262,7 +281,11 @@ void vm_ends(const Member& me, int who, bool streams) {
 // It stands still, and is there for all that others can see.
 void vm_stops(const Member& me, int who) {
     if (kRank == who) wait_for_the_end(me);
-    const orrError_t got = orrGroupBarrier(me.group, 5'000'000'000);
+    // Of the others of rank 0's machine all are in their calls before its limit begins.
+    if (kRank != 0) me.say_when_it_waits();
+    for (int rank = 1; kRank == 0 && rank < who; ++rank)
+        me.hear(fmt::format("waits-{}", rank));
+    const orrError_t got = orrGroupBarrier(me.group, kRank == 0 ? 5'000'000'000 : kLongNs);
     me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 5000000000 ns");
 }
 
