@@ -161,12 +161,15 @@ bool GroupEdge::receive(GroupPage& page) {
     const std::uint64_t sequence = load(from.sequence);
     if (over_ || sequence == seen_) return false;
     seen_ = sequence;
+    std::vector<int> left;
     for (std::size_t i = 0; i < behind_.size(); ++i) {
         if (!behind_[i]) continue;
         const int rank = static_cast<int>(i);
         const Image::Member& member = from.members.members[i];
-        const GroupPage::Part part{
-            load(from.steps.steps[i]), load(member.left), {load(member.queues[0]), load(member.queues[1])}};
+        const GroupPage::Part part{load(from.steps.steps[i]),
+                                   page.part(rank).left,
+                                   {load(member.queues[0]), load(member.queues[1])}};
+        if (load(member.left) != 0) left.push_back(rank);
         // They stay until all have taken them; who means ill may change them all the time.
         for_new_steps(page.part(rank).step, part.step, [&](std::uint64_t step) {
             GroupPage::Said said{};
@@ -191,6 +194,9 @@ bool GroupEdge::receive(GroupPage& page) {
         else
             page.tell(peer_, cause);
     }
+    // Who has left for a cause has told it before, here as there.
+    for (const int rank : left)
+        page.leave(rank);
     return true;
 }
 
@@ -205,10 +211,20 @@ bool GroupEdge::send(const GroupPage& page) {
         packets.push_back(make_copy(there + at, staging_.va() + at, bytes, true));
     };
     bool changed = false;
+    std::vector<GroupPage::Part> parts = sent_;
+    for (std::size_t i = 0; i < behind_.size(); ++i) {
+        if (!behind_[i]) parts[i] = page.part(static_cast<int>(i));
+    }
+    // Whoever has left told it before; it gets there before that, too, so the leaving waits for the next
+    // time.
+    const auto decided = page.cause();
+    const auto cause = up_ && !decided ? page.proposed() : up_ ? std::nullopt : decided;
+    const bool tells = cause && cause->rank >= 0 && to.steps.cause == 0;
     for (std::size_t i = 0; i < behind_.size(); ++i) {
         if (behind_[i]) continue;
         const int rank = static_cast<int>(i);
-        const GroupPage::Part part = page.part(rank);
+        GroupPage::Part& part = parts[i];
+        if (tells) part.left = sent_[i].left;
         if (part == sent_[i]) continue;
         Image::Member& member = to.members.members[i];
         for_new_steps(sent_[i].step, part.step, [&](std::uint64_t step) {
@@ -225,9 +241,7 @@ bool GroupEdge::send(const GroupPage& page) {
         sent_[i] = part;
         changed = true;
     }
-    const auto decided = page.cause();
-    const auto cause = up_ && !decided ? page.proposed() : up_ ? std::nullopt : decided;
-    if (cause && cause->rank >= 0 && to.steps.cause == 0) {
+    if (tells) {
         cause->text.copy(to.members.text, sizeof to.members.text - 1);
         to.steps.cause = pack(*cause);
         changed = true;
@@ -382,14 +396,18 @@ void GroupBridge::run(const std::stop_token& stop) {
 void GroupBridge::flush() {
     // Who hears nothing of it takes it for dead. A link that is known to be down holds nobody up.
     const Until until(static_cast<std::uint64_t>(landing_patience_ns()));
-    const auto done = [&] {
-        const bool moved = pump();
+    const auto quiet = [&] {
         const std::lock_guard lock(mutex_);
-        return !moved && std::ranges::all_of(edges_, [](const auto& edge) {
+        return std::ranges::all_of(edges_, [](const auto& edge) {
             const auto& signals = edge->signals();
             return edge->over() ||
                    (edge->quiet() && (signals == nullptr || signals->over(signals->submitted())));
         });
+    };
+    // In this order: nothing more is sent while something is on its way, however much there is.
+    const auto done = [&] {
+        const bool all_sent = quiet();
+        return !pump() && all_sent;
     };
     while (!done() && until.left_ns() != 0)
         std::this_thread::sleep_for(std::chrono::microseconds(100));
