@@ -7,6 +7,7 @@
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/fault_text.h"
+#include "umd/runtime/signal_log.h"
 #include "umd/runtime/stream.h"
 
 namespace orrery::umd {

@@ -11,6 +11,7 @@
 
 #include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
+#include "umd/runtime/signal_log.h"
 
 namespace orrery::umd {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "umd/runtime/context.h"
+#include "umd/runtime/signal_log.h"
 
 namespace orrery::umd {
 namespace {

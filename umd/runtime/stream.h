@@ -25,8 +25,9 @@
 #include "umd/runtime/mutex.h"
 #include "umd/runtime/packets.h"
 #include "umd/runtime/pinned_buffer.h"
+#include "umd/runtime/signal_log.h"
 #include "umd/runtime/staging.h"
-#include "umd/runtime/work_log.h"
+#include "umd/runtime/work_trail.h"
 #include "umd/winsys/winsys.h"
 
 namespace orrery::umd {

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstring>
 
+#include "umd/prof/ranges.h"
 #include "umd/runtime/context.h"
+#include "umd/runtime/signal_log.h"
 #include "umd/runtime/stream.h"
 
 namespace orrery::umd {

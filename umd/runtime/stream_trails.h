@@ -1,4 +1,4 @@
-// What a stream's trail (work_log.h) has beside its work: signals of semaphores, which the card's records
+// What a stream's trail (work_trail.h) has beside its work: signals of semaphores, which the card's records
 // name by address and value, and moments that the program has marked. Whoever has them guards them.
 #pragma once
 

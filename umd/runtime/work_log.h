@@ -6,20 +6,17 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include <orrery/prof.h>
 
 #include "umd/prof/profiler.h"
-#include "umd/prof/ranges.h"
+#include "umd/prof/range_work.h"
 #include "umd/prof/steps.h"
-#include "umd/runtime/mutex.h"
 #include "umd/runtime/stream_trails.h"
 #include "umd/winsys/winsys.h"
 
@@ -27,125 +24,6 @@ namespace orrery::umd {
 
 class Context;
 class Stream;
-
-// What is to be told of a packet, beside when it ran.
-struct WorkNote {
-    orrProfOperation operation = orrProfOperationOther;
-    const char* name = nullptr;  // as OpNote has it
-    std::uint64_t bytes = 0;
-    std::int32_t source = orrProfPlaceUnknown, destination = orrProfPlaceUnknown;
-    std::uint64_t groups = 0;
-    std::uint32_t items = 0;
-    std::uint64_t semaphore = 0, generation = 0, value = 0;  // of waits
-};
-
-// Who signals what in this process, so that a wait can be told with who ended it: where that is not sure,
-// with nobody. Threads: any.
-class SignalLog {
-  public:
-    struct Source {
-        orrProfFrom from = orrProfFromUnknown;
-        std::uint64_t stream = 0, index = 0;
-    };
-    static SignalLog& get();
-    // A semaphore begins at this address; shared: others than this process may signal it.
-    void begin(std::uint64_t semaphore, bool shared) noexcept;
-    // Which of those at this address it is, for find().
-    std::uint64_t generation(std::uint64_t semaphore) const;
-    // The same, and from now on there is one. 0: no memory for it.
-    std::uint64_t identify(std::uint64_t semaphore) noexcept;
-    // Before anybody can see the signal.
-    void note(std::uint64_t semaphore, std::uint64_t value, Source source) noexcept;
-    // A signal was submitted that is not noted, as nobody wants to know of work.
-    static void miss() noexcept {
-        if (!missed_.load(std::memory_order_relaxed)) missed_.store(true, std::memory_order_relaxed);
-    }
-    // Not all signals of this process have been noted.
-    static bool missed() { return missed_.load(std::memory_order_relaxed); }
-    // Who raised it to so much; not what stands behind the wait in its own stream. Outside: nobody noted it,
-    // and it is shared.
-    Source find(std::uint64_t semaphore, std::uint64_t generation, std::uint64_t value, std::uint64_t stream,
-                std::uint64_t index) const;
-
-  private:
-    static constexpr std::size_t kMostOfOne = 4'096;
-    static constexpr std::size_t kMost = std::size_t{1} << 20;  // then all that is known is forgotten
-
-    struct Signals {
-        std::uint64_t generation = 0;
-        bool shared = false;
-        std::uint64_t dropped = 0;  // the highest value of which the source is forgotten
-        std::map<std::uint64_t, Source> sources;
-    };
-
-    mutable std::mutex mutex_;
-    std::unordered_map<std::uint64_t, Signals> signals_;
-    std::size_t count_ = 0;
-    std::uint64_t generations_ = 0;
-    static inline std::atomic<bool> missed_{false};
-};
-
-// A stream's packets of which the card may still have something to say. Threads: any.
-class WorkTrail {
-  public:
-    WorkTrail() = default;
-    ~WorkTrail() { end_ranges(); }
-    WorkTrail(const WorkTrail&) = delete;
-    WorkTrail& operator=(const WorkTrail&) = delete;
-    // Of this thread's call, in that life of the log.
-    void add(std::uint64_t index, const WorkNote& note, std::uint64_t life) noexcept;
-    // What to tell of a record. False: nothing, as nobody wanted it, or it is half of a wait. *semaphore:
-    // that it waited for, or 0. *ranges: those it was submitted in; null: it will not be told as work.
-    bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
-              std::uint64_t& semaphore, HeldRanges* ranges);
-    void add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value, std::uint64_t semaphore,
-                    std::int32_t memory, std::uint64_t life) noexcept;
-    // The same of a record of a signal; false: nobody wanted it.
-    bool find_signal(const drm_orr_work_record& record, orrProfRecord& told, orrProfSignal& signal);
-    void add_mark(StreamMarkNote note) noexcept;
-    // Of packets below, of which the card has said all, the marks with their times go behind `marks`.
-    void take_marks(std::uint64_t below, std::deque<StreamMarkNote>& marks);
-    // Records were lost, maybe some of what is here now.
-    void lose();
-    // The card has said all that it will of packets below. How many of them were lost, since the last one.
-    std::uint64_t drop(std::uint64_t below);
-    // The card will say no more of what is here: its ranges need not wait for it.
-    void end_ranges() noexcept;
-    // These packets are a step, the first of the submission at `index`; before the card can come to them.
-    void add_step(std::uint64_t index, const StepNote& note, std::uint64_t life) noexcept;
-    // Of packets below, of which the card has said all, the steps with their times go behind `steps`.
-    void take_steps(std::uint64_t below, std::deque<StepNote>& steps);
-    std::uint64_t number() const { return number_; }
-
-  private:
-    static constexpr std::size_t kMost = std::size_t{1} << 20;  // then the oldest go
-    static constexpr std::size_t kMostSteps = std::size_t{1} << 18;
-
-    struct Entry {
-        std::uint64_t index = 0, correlation = 0, external = 0, thread = 0, submitted_ns = 0;
-        WorkNote note;
-        bool told = false;    // its end
-        HeldRanges ranges{};  // that it was submitted in; null: none, or its end is told with them
-    };
-    static std::uint64_t next_number();
-    // What comes at this index is wanted in that life.
-    void live(std::uint64_t index, std::uint64_t life);
-    void forget_first() noexcept;  // which is lost if it is below, and was not told
-    void note_step(const drm_orr_work_record& record);
-
-    const std::uint64_t number_ = next_number();
-    Mutex mutex_;
-    std::deque<Entry> entries_;   // by index
-    bool has_ranges_ = false;     // some of them may
-    std::size_t next_ = 0;        // behind the one that was found last: most come in that order
-    std::deque<StepNote> steps_;  // by index, too: none has a packet of another one
-    std::optional<drm_orr_work_record> wait_;
-    SignalTrail signals_;
-    MarkTrail marks_;
-    std::uint64_t life_ = 0;        // of what was added last
-    std::uint64_t last_index_ = 0;  // that was noted, plus 1
-    std::uint64_t lost_below_ = 0, lost_ = 0;
-};
 
 // Of a card. Threads: any.
 class WorkLog {

@@ -16,7 +16,7 @@
 #include "tests/unit/prof/stream_fixture.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
-#include "umd/runtime/work_log.h"
+#include "umd/runtime/signal_log.h"
 
 namespace orrery::umd::test {
 namespace {
