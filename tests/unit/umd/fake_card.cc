@@ -267,6 +267,18 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
     record.start_ps = begin_ps;
     record.end_ps = model_ps_;
     record.used_ps = model_ps_ - begin_ps;
+    record.status = ORR_DONE_PREEMPTED;
+    for (; preempts_next != 0; --preempts_next) {
+        work_records.emplace_back(record, counters_wanted);
+        // Others have the engine for as long as the next part takes.
+        record.start_ps = model_ps_ + 500;
+        record.time_ps = record.end_ps = model_ps_ += 1000;
+        record.used_ps = 500;
+    }
+    if (std::exchange(loses_next_end, false)) {
+        work_lost = true;
+        return;
+    }
     record.status = queue.state.error == 0 ? ORR_DONE_OK : ORR_DONE_FAULT;
     work_records.emplace_back(record, counters_wanted);
     if (pc_ns == 0) return;
