@@ -31,10 +31,10 @@ void list(bool in_step, bool fresh) {
             if (one.in_step == in_step) fmt::print("{}\n", one.name);
 }
 
-void list_blind(bool in_step) {
+void list_blind(bool in_step, bool prompt) {
     for (const auto* cases : {&blind_one_card_cases(), &blind_several_cards_cases()})
         for (const Case& one : *cases)
-            if (one.in_step == in_step) fmt::print("{}\n", one.name);
+            if (one.in_step == in_step && (prompt || !one.needs_prompt_host)) fmt::print("{}\n", one.name);
 }
 
 }  // namespace planted

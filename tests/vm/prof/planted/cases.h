@@ -36,6 +36,8 @@ struct Case {
     bool in_step = false;
     // It does too little for explain to say more than that.
     bool is_short = false;
+    // It waits for its card and then for its host: of one that is late meanwhile that is the limit.
+    bool needs_prompt_host = false;
 };
 
 const std::vector<Case>& one_card_cases();
@@ -49,8 +51,8 @@ const std::vector<Case>& blind_several_cards_cases();
 const Case* find(std::string_view name);
 // The names of all whose cards keep step, or need not.
 void list(bool in_step, bool fresh);
-// The same of the blind ones.
-void list_blind(bool in_step);
+// The same of the blind ones; prompt: also of those that need a host that is not late.
+void list_blind(bool in_step, bool prompt);
 
 // What is wrong in what `orrery-prof explain --json` says of it; empty: nothing.
 std::string wrong_in(const Case& one, std::istream& explained);

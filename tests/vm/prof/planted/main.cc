@@ -1,7 +1,8 @@
 // planted CASE: runs one; planted --judge CASE: reads what explain says of it, and says what is to be
 // complained of, and with --strict instead of --judge what is wrong, known or not; planted --list: all names
 // whose cards may be free, --list-first: without the fresh ones, --list-in-step: of the others, without the
-// fresh ones; --list-blind, --list-blind-in-step: the blind ones.
+// fresh ones; --list-blind, --list-blind-in-step: the blind ones, --list-blind-first: of the former those
+// whose report is the same on a host that is late.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -16,8 +17,8 @@ int main(int argc, char** argv) {
         planted::list(word == "--list-in-step", word == "--list");
         return 0;
     }
-    if (argc == 2 && (word == "--list-blind" || word == "--list-blind-in-step")) {
-        planted::list_blind(word == "--list-blind-in-step");
+    if (argc == 2 && word.starts_with("--list-blind")) {
+        planted::list_blind(word == "--list-blind-in-step", word != "--list-blind-first");
         return 0;
     }
     const bool strict = word == "--strict", judges = argc == 3 && (strict || word == "--judge");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# planted.sh --list|--list-in-step: what explain says of programs whose limit is known.
+# planted.sh --list...: what explain says of programs whose limit is known.
 set -eu
 wrong=0
 for name in $(planted "$1"); do
@@ -8,6 +8,7 @@ for name in $(planted "$1"); do
         exit 1
     }
     orrery-prof explain /tmp/one.prof --json >/tmp/one.json
+    echo "$name: $(sed -n 's/^ *"verdict": "\(.*\)",*$/\1/p' /tmp/one.json | tr '\n' ';')"
     planted --judge "$name" </tmp/one.json || wrong=$((wrong + 1))
 done
 [ "$wrong" = 0 ] || {
