@@ -4,78 +4,110 @@
 
 #include <algorithm>
 #include <bit>
+#include <istream>
 #include <optional>
+#include <regex>
 #include <tuple>
 
 namespace orrery::prof::test {
 namespace {
 
-enum class Kind : std::uint8_t { kNumber, kFixed, kDouble, kText, kMessage };
-
+// As the public messages have it; `most` is ours.
 struct Field {
     std::uint32_t number;
     const char* name;
-    Kind kind;
-    const char* message = nullptr;  // of kMessage
+    std::string_view type;  // of a number, text, enumeration or message
+    bool repeated = false;
     std::uint64_t most = ~std::uint64_t{0};
 };
+constexpr bool kMany = true;
 using Schema = std::map<std::string_view, std::vector<Field>>;
+using Enumerations = std::map<std::string_view, std::vector<std::pair<std::string_view, unsigned>>>;
 
 const Schema& schema() {
-    using enum Kind;
     static const Schema all = {
-        {"Trace", {{1, "packet", kMessage, "TracePacket"}}},
+        {"Trace", {{1, "packet", "TracePacket", kMany}}},
         {"TracePacket",
-         {{8, "timestamp", kNumber},
-          {10, "trusted_packet_sequence_id", kNumber},
-          {11, "track_event", kMessage, "TrackEvent"},
-          {12, "interned_data", kMessage, "InternedData"},
-          {13, "sequence_flags", kNumber, nullptr, 3},
-          {53, "gpu_render_stage_event", kMessage, "GpuRenderStageEvent"},
-          {60, "track_descriptor", kMessage, "TrackDescriptor"}}},
+         {{8, "timestamp", "uint64"},
+          {10, "trusted_packet_sequence_id", "uint32"},
+          {11, "track_event", "TrackEvent"},
+          {12, "interned_data", "InternedData"},
+          {13, "sequence_flags", "uint32", false, 3},
+          {53, "gpu_render_stage_event", "GpuRenderStageEvent"},
+          {60, "track_descriptor", "TrackDescriptor"}}},
         {"TrackDescriptor",
-         {{1, "uuid", kNumber},
-          {2, "name", kText},
-          {3, "process", kMessage, "ProcessDescriptor"},
-          {4, "thread", kMessage, "ThreadDescriptor"},
-          {5, "parent_uuid", kNumber},
-          {8, "counter", kMessage, "CounterDescriptor"}}},
-        {"ProcessDescriptor", {{1, "pid", kNumber}, {6, "process_name", kText}}},
-        {"ThreadDescriptor", {{1, "pid", kNumber}, {2, "tid", kNumber}, {5, "thread_name", kText}}},
-        {"CounterDescriptor", {{6, "unit_name", kText}}},
+         {{1, "uuid", "uint64"},
+          {2, "name", "string"},
+          {3, "process", "ProcessDescriptor"},
+          {4, "thread", "ThreadDescriptor"},
+          {5, "parent_uuid", "uint64"},
+          {8, "counter", "CounterDescriptor"},
+          {11, "child_ordering", "ChildTracksOrdering"},
+          {12, "sibling_order_rank", "int32"}}},
+        {"ProcessDescriptor", {{1, "pid", "int32"}, {6, "process_name", "string"}}},
+        {"ThreadDescriptor", {{1, "pid", "int32"}, {2, "tid", "int32"}, {5, "thread_name", "string"}}},
+        {"CounterDescriptor", {{6, "unit_name", "string"}}},
         {"TrackEvent",
-         {{4, "debug_annotations", kMessage, "DebugAnnotation"},
-          {9, "type", kNumber, nullptr, 4},
-          {11, "track_uuid", kNumber},
-          {22, "categories", kText},
-          {23, "name", kText},
-          {30, "counter_value", kNumber},
-          {44, "double_counter_value", kDouble},
-          {47, "flow_ids", kFixed},
-          {48, "terminating_flow_ids", kFixed}}},
-        {"DebugAnnotation", {{3, "uint_value", kNumber}, {6, "string_value", kText}, {10, "name", kText}}},
+         {{4, "debug_annotations", "DebugAnnotation", kMany},
+          {9, "type", "Type"},
+          {11, "track_uuid", "uint64"},
+          {22, "categories", "string", kMany},
+          {23, "name", "string"},
+          {30, "counter_value", "int64"},
+          {44, "double_counter_value", "double"},
+          {47, "flow_ids", "fixed64", kMany},
+          {48, "terminating_flow_ids", "fixed64", kMany}}},
+        {"DebugAnnotation",
+         {{3, "uint_value", "uint64"}, {6, "string_value", "string"}, {10, "name", "string"}}},
         {"InternedData",
-         {{23, "graphics_contexts", kMessage, "InternedGraphicsContext"},
-          {24, "gpu_specifications", kMessage, "InternedGpuRenderStageSpecification"}}},
-        {"InternedGraphicsContext", {{1, "iid", kNumber}, {2, "pid", kNumber}, {3, "api", kNumber}}},
+         {{23, "graphics_contexts", "InternedGraphicsContext", kMany},
+          {24, "gpu_specifications", "InternedGpuRenderStageSpecification", kMany}}},
+        {"InternedGraphicsContext", {{1, "iid", "uint64"}, {2, "pid", "int32"}}},
         {"InternedGpuRenderStageSpecification",
-         {{1, "iid", kNumber},
-          {2, "name", kText},
-          {3, "description", kText},
-          {4, "category", kNumber, nullptr, 2}}},
+         {{1, "iid", "uint64"},
+          {2, "name", "string"},
+          {3, "description", "string"},
+          {4, "category", "RenderStageCategory"}}},
         {"GpuRenderStageEvent",
-         {{1, "event_id", kNumber},
-          {2, "duration", kNumber},
-          {5, "context", kNumber},
-          {6, "extra_data", kMessage, "ExtraData"},
-          {11, "gpu_id", kNumber},
-          {13, "hw_queue_iid", kNumber},
-          {14, "stage_iid", kNumber},
-          {17, "name", kText},
-          {18, "event_wait_ids", kNumber}}},
-        {"ExtraData", {{1, "name", kText}, {2, "value", kText}}},
+         {{1, "event_id", "uint64"},
+          {2, "duration", "uint64"},
+          {5, "context", "uint64"},
+          {6, "extra_data", "ExtraData", kMany},
+          {11, "gpu_id", "int32"},
+          {13, "hw_queue_iid", "uint64"},
+          {14, "stage_iid", "uint64"},
+          {17, "name", "string"},
+          {18, "event_wait_ids", "uint64", kMany}}},
+        {"ExtraData", {{1, "name", "string"}, {2, "value", "string"}}},
     };
     return all;
+}
+
+const Enumerations& enumerations() {
+    static const Enumerations all = {
+        {"ChildTracksOrdering",
+         {{"UNKNOWN", 0}, {"LEXICOGRAPHIC", 1}, {"CHRONOLOGICAL", 2}, {"EXPLICIT", 3}}},
+        {"Type",
+         {{"TYPE_UNSPECIFIED", 0},
+          {"TYPE_SLICE_BEGIN", 1},
+          {"TYPE_SLICE_END", 2},
+          {"TYPE_INSTANT", 3},
+          {"TYPE_COUNTER", 4}}},
+        {"RenderStageCategory", {{"OTHER", 0}, {"GRAPHICS", 1}, {"COMPUTE", 2}}},
+    };
+    return all;
+}
+
+// How a value of this type stands in the file, and what it may be.
+struct Form {
+    unsigned wire;
+    std::uint64_t most;
+};
+Form form_of(const Field& field) {
+    if (field.type == "fixed64" || field.type == "double") return {1, field.most};
+    if (field.type == "string" || schema().contains(field.type)) return {2, field.most};
+    const auto values = enumerations().find(field.type);
+    return {0, values == enumerations().end() ? field.most : values->second.back().second};
 }
 
 struct Value {
@@ -154,12 +186,10 @@ Message decode(std::string_view bytes, std::string_view type) {
             ADD_FAILURE() << type << " has no field " << (*tag >> 3);
             return message;
         }
-        const unsigned wire = *tag & 7,
-                       expected = field->kind == Kind::kNumber                                  ? 0
-                                  : field->kind == Kind::kFixed || field->kind == Kind::kDouble ? 1
-                                                                                                : 2;
+        const auto wire = static_cast<unsigned>(*tag & 7);
+        const Form form = form_of(*field);
         Value value;
-        bool good = wire == expected;
+        bool good = wire == form.wire;
         if (good && wire == 2) {
             const auto size = rest.varint();
             const auto taken = size ? rest.some(*size) : std::nullopt;
@@ -167,14 +197,14 @@ Message decode(std::string_view bytes, std::string_view type) {
             value.bytes = taken.value_or("");
         } else if (good) {
             const auto number = wire == 0 ? rest.varint() : rest.fixed();
-            good = number.has_value() && *number <= field->most;
+            good = number.has_value() && *number <= form.most;
             value.number = number.value_or(0);
         }
         if (!good) {
             ADD_FAILURE() << type << "." << field->name << " is of another type, out of range or cut";
             return message;
         }
-        if (field->kind == Kind::kText) {
+        if (field->type == "string") {
             EXPECT_TRUE(
                 std::ranges::all_of(value.bytes, [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
                 << type << "." << field->name;
@@ -324,6 +354,46 @@ class Reader {
 
 PerfettoTrace read_perfetto(std::string_view bytes) {
     return Reader().read(bytes);
+}
+
+std::vector<std::string> wrong_in_proto(std::istream& proto) {
+    static const std::regex kBeside(R"(\s*//.*$|^\s+|\s+$)"), kOther(R"((syntax|package|option)\b.*;)"),
+        kOpens(R"((message|enum) (\w+) \{)"), kValue(R"((\w+) = (\d+);)"),
+        kField(R"((optional|repeated) (\w+) (\w+) = (\d+);)");
+    const auto is_value = [](const std::string& of, const std::string& line) {
+        std::smatch is;
+        const auto all = enumerations().find(of);
+        return all != enumerations().end() && std::regex_match(line, is, kValue) &&
+               std::ranges::any_of(all->second, [&](const auto& value) {
+                   return value.first == is[1].str() && std::to_string(value.second) == is[2];
+               });
+    };
+    const auto is_field = [](const std::string& of, const std::string& line) {
+        std::smatch is;
+        const auto all = schema().find(of);
+        return all != schema().end() && std::regex_match(line, is, kField) &&
+               std::ranges::any_of(all->second, [&](const Field& field) {
+                   return field.repeated == (is[1] == "repeated") && field.type == is[2].str() &&
+                          field.name == is[3] && std::to_string(field.number) == is[4];
+               });
+    };
+    std::vector<std::string> wrong, inside;
+    for (std::string line; std::getline(proto, line);) {
+        line = std::regex_replace(line, kBeside, "");
+        std::smatch is;
+        if (line.empty() || std::regex_match(line, is, kOther)) continue;
+        if (std::regex_match(line, is, kOpens)) {
+            inside.push_back(is[2]);
+            if (!schema().contains(inside.back()) && !enumerations().contains(inside.back()))
+                wrong.push_back("no " + inside.back() + " is published");
+        } else if (line == "}" && !inside.empty()) {
+            inside.pop_back();
+        } else {
+            const std::string of = inside.empty() ? "" : inside.back();
+            if (!is_value(of, line) && !is_field(of, line)) wrong.push_back(of + ": " + line);
+        }
+    }
+    return wrong;
 }
 
 }  // namespace orrery::prof::test

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <string_view>
@@ -43,5 +44,8 @@ struct PerfettoTrace {
 
 // Adds a failure to the running test for all that is wrong with it.
 PerfettoTrace read_perfetto(std::string_view bytes);
+
+// Lines of a .proto that do not say what the public messages say; empty: none.
+std::vector<std::string> wrong_in_proto(std::istream& proto);
 
 }  // namespace orrery::prof::test

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -348,6 +350,34 @@ TEST_F(Perfetto, TakesNamesAndNumbersOfAnybody) {
     show(part.bytes());
     ASSERT_EQ(trace_.stages.size(), 1u);
     EXPECT_THAT(trace_.stages[0].queue, StartsWith("other, "));
+}
+
+// Also what no trace of these tests has, and what orrery-step alone writes.
+TEST(PerfettoMessages, AreThoseThatArePublished) {
+    using ::testing::ElementsAre;
+    using ::testing::IsEmpty;
+    std::ifstream ours(SOURCES "/tools/step/report/perfetto.proto");
+    ASSERT_TRUE(ours);
+    EXPECT_THAT(wrong_in_proto(ours), IsEmpty());
+    std::istringstream others(R"(syntax = "proto2";
+        message TrackEvent {
+          enum Type {
+            TYPE_SLICE_BEGIN = 1;
+            TYPE_INSTANT = 4;  // 3
+          }
+          optional Type type = 9;
+          repeated uint64 flow_ids = 47;
+          optional string categories = 22;
+          optional uint64 track_uuid = 12;
+        }
+        message Mine {
+          optional string name = 1;
+        })");
+    EXPECT_THAT(wrong_in_proto(others),
+                ElementsAre("Type: TYPE_INSTANT = 4;", "TrackEvent: repeated uint64 flow_ids = 47;",
+                            "TrackEvent: optional string categories = 22;",
+                            "TrackEvent: optional uint64 track_uuid = 12;", "no Mine is published",
+                            "Mine: optional string name = 1;"));
 }
 
 }  // namespace
