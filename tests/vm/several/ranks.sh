@@ -31,7 +31,7 @@ mkdir "$logs/share"
     >"$logs/out" 2>"$logs/err" &
 running=$!
 # Their lines are on their way for some time; with rank 3 the VM of the first two ends.
-until [ "$(grep -c '^[0-3]: that is all$' "$logs/out")" = 4 ]; do
+until [ "$(grep -cs '^[0-3]: that is all$' "$logs/out")" = 4 ]; do
     kill -0 $running 2>/dev/null || break
     sleep 0.1
 done
