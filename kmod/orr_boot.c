@@ -23,6 +23,8 @@ MODULE_PARM_DESC(boot_timeout_ms, "Time the firmware has to boot, in millisecond
 #define ORR_BOOT_AGAIN_MS 5000u
 /* A look takes no more of the time for a boot: of a machine or a card that stands there are none. */
 #define ORR_BOOT_LOOK_MS 50u
+/* But nobody waits longer than so many times the limit for a card that takes its time for each look. */
+#define ORR_BOOT_PATIENCE 12u
 
 /* What can be said about an image before it is handed to the boot ROM, which checks it for real. */
 static int orr_boot_check_image(struct device *dev, const struct firmware *fw)
@@ -174,6 +176,7 @@ static int orr_boot_wait(struct orr_device *odev, unsigned int timeout_ms)
 {
 	unsigned long held_end = jiffies + msecs_to_jiffies(timeout_ms) +
 				 msecs_to_jiffies(orr_restart_held_ms(odev));
+	unsigned long guard_end = jiffies + ORR_BOOT_PATIENCE * msecs_to_jiffies(timeout_ms);
 	unsigned long took, looked = jiffies, left = msecs_to_jiffies(timeout_ms);
 	bool last;
 	int ret;
@@ -182,7 +185,7 @@ static int orr_boot_wait(struct orr_device *odev, unsigned int timeout_ms)
 		took = jiffies - looked;
 		looked += took;
 		left -= min3(left, took, msecs_to_jiffies(ORR_BOOT_LOOK_MS));
-		last = !left;
+		last = !left || time_after(jiffies, guard_end);
 		ret = orr_boot_poll(odev);
 		if (ret != -EAGAIN)
 			return ret;
@@ -192,6 +195,7 @@ static int orr_boot_wait(struct orr_device *odev, unsigned int timeout_ms)
 		/* A debugger holds its time: it gets the same again, but not for ever. */
 		if (last && time_before(jiffies, held_end) && orr_restart_held(odev)) {
 			left = msecs_to_jiffies(timeout_ms);
+			guard_end = jiffies + ORR_BOOT_PATIENCE * left;
 			last = false;
 		}
 		usleep_range(200, 1000);

@@ -18,6 +18,9 @@
 #define ORR_SNAPSHOT_TIMEOUT HZ
 /* A look takes no more of that, however long: of a machine or a card that stands there are none. */
 #define ORR_SNAPSHOT_LOOK msecs_to_jiffies(5)
+/* With all who were before him a reader waits no longer, but he has looked so often. */
+#define ORR_SNAPSHOT_IN_ALL (5 * HZ)
+#define ORR_SNAPSHOT_LEAST 5u
 /* Reads of a register, each of which takes 20 ms at the most: perf waits no longer with interrupts off. */
 #define ORR_SNAPSHOT_TRIES 2
 
@@ -113,17 +116,18 @@ static int orr_counters_read_each(struct orr_device *odev, u32 first, u32 count,
  * @count: how many; all are below odev->info.counters
  * @values: room for them
  *
- * Sleeps, a second at most for each reader before this one, or so many looks: five seconds of a card that
- * does nothing but let registers be read. Of a card before 2.8 they are read one after the other.
+ * Sleeps, a second at most once it is his turn, counted in looks, and some five with all readers before him.
+ * Of a card before 2.8 they are read one after the other.
  *
- * Return: 0; -ENODEV: it reads as all-ones, which is for orr_hw_answers(); -EIO: it cannot reach our memory;
- * -ETIMEDOUT: it was late; -ERESTARTSYS.
+ * Return: 0; -ENODEV: it is lost, or reads as all-ones, which is for orr_hw_answers(); -EIO: it cannot reach
+ * our memory; -ETIMEDOUT: it was late; -ERESTARTSYS.
  */
 int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values)
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
+	const unsigned long until = jiffies + ORR_SNAPSHOT_IN_ALL;
 	unsigned long looked, took, left = ORR_SNAPSHOT_TIMEOUT;
-	bool asked = false;
+	unsigned int looks;
 	int ret;
 
 	if (!snapshot->words)
@@ -132,11 +136,10 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 	if (ret)
 		return -ERESTARTSYS;
 	looked = jiffies;
-	for (;;) {
+	for (looks = 0;; looks++) {
 		scoped_guard(raw_spinlock_irqsave, &snapshot->lock) {
-			if (!asked)
+			if (!looks)
 				orr_snapshot_ask(odev);
-			asked = true;
 			ret = orr_snapshot_look(odev);
 			if (!ret)
 				orr_snapshot_copy(snapshot, first, count, values);
@@ -146,10 +149,14 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 		took = jiffies - looked;
 		looked += took;
 		left -= min3(left, took, ORR_SNAPSHOT_LOOK);
-		if (!left) {
+		if (orr_is_lost(odev))
+			ret = -ENODEV;
+		else if (signal_pending(current))
+			ret = -ERESTARTSYS;
+		else if (!left || (looks >= ORR_SNAPSHOT_LEAST && time_after(jiffies, until)))
 			ret = -ETIMEDOUT;
+		if (ret != -EAGAIN)
 			break;
-		}
 		usleep_range(50, 500);
 	}
 	mutex_unlock(&snapshot->readers);
@@ -180,6 +187,6 @@ int orr_counters_read_atomic(struct orr_device *odev, u32 first, u32 count, u64 
 		orr_snapshot_copy(snapshot, first, count, values);
 	if (ret != -EAGAIN)
 		return ret;
-	odev->stats.late_snapshots++;
+	WRITE_ONCE(odev->stats.late_snapshots, odev->stats.late_snapshots + 1);
 	return -ETIMEDOUT;
 }

@@ -15,7 +15,7 @@
 #include "orr_key.h"
 #include "orr_route.h"
 
-#define ORR_FOREIGN_ROUTE_US (5 * USEC_PER_SEC)
+#define ORR_FOREIGN_ROUTE_US (2 * USEC_PER_SEC)
 
 static int orr_foreign_write(struct orr_device *odev, u32 node, u32 route)
 {

@@ -7,7 +7,7 @@
 #include "orr_device.h"
 #include "orr_foreign.h"
 
-#define ORR_NOTE_TIMEOUT_US (5 * USEC_PER_SEC)
+#define ORR_NOTE_TIMEOUT_US (2 * USEC_PER_SEC)
 
 static int orr_note_send_locked(struct orr_device *odev, u32 to, const u32 words[])
 {

@@ -36,6 +36,8 @@ MODULE_PARM_DESC(held_timeout_ms, "Time for which a debugger may hold the card, 
 /* Takes microseconds, longer without CPU; a card that hangs never does it. Looks, of so long each. */
 #define ORR_CORE_RESTART_LOOKS 50u
 #define ORR_CORE_RESTART_LOOK_US (100 * USEC_PER_MSEC)
+/* And no longer in all, however long the card takes for a look. */
+#define ORR_CORE_RESTART_MOST (60 * HZ)
 
 /**
  * orr_restart_request - restart the firmware, or give up the card if that cannot be done
@@ -60,9 +62,11 @@ void orr_restart_request(struct orr_device *odev, const char *reason)
 static bool orr_restart_too_often(struct orr_restart *restart)
 {
 	unsigned int slot = restart->count % ORR_RESTART_MAX;
+	/* Also of one that stands still after each of them. */
+	unsigned long silences = ORR_RESTART_MAX * msecs_to_jiffies(READ_ONCE(silence_timeout_ms));
 
 	if (restart->count >= ORR_RESTART_MAX &&
-	    time_before(jiffies, restart->at[slot] + ORR_RESTART_PERIOD))
+	    time_before(jiffies, restart->at[slot] + ORR_RESTART_PERIOD + silences))
 		return true;
 	restart->at[slot] = jiffies;
 	WRITE_ONCE(restart->count, restart->count + 1);
@@ -72,12 +76,13 @@ static bool orr_restart_too_often(struct orr_restart *restart)
 /* Stops the core. Return: 0 when it waits for its start. */
 static int orr_restart_stop_core(struct orr_device *odev)
 {
+	const unsigned long end = jiffies + ORR_CORE_RESTART_MOST;
 	int ret = -ETIMEDOUT;
 	unsigned int i;
 	u32 state;
 
 	orr_write32(odev, ORR_R_CORE_RESTART, ORR_RESTART_MAGIC);
-	for (i = 0; ret && i < ORR_CORE_RESTART_LOOKS; i++)
+	for (i = 0; ret && i < ORR_CORE_RESTART_LOOKS && time_before(jiffies, end); i++)
 		ret = read_poll_timeout(orr_read32, state,
 					state == ORR_STATE_RESET || state == U32_MAX ||
 					orr_is_lost(odev),
@@ -261,10 +266,10 @@ static void orr_pulse_look(struct orr_device *odev)
 		if (gap < ORR_PULSE_PERIOD)
 			return;
 		WRITE_ONCE(restart->looked, jiffies);
-		/* Nobody has looked for a while: it is not the firmware's fault. */
-		if (heartbeat != restart->heartbeat || gap > 4 * ORR_PULSE_PERIOD || held)
+		/* If nobody has looked for a while, that is not the firmware's fault. */
+		if (heartbeat != restart->heartbeat || held)
 			WRITE_ONCE(restart->still, 0);
-		else
+		else if (gap <= 4 * ORR_PULSE_PERIOD)
 			WRITE_ONCE(restart->still, restart->still + 1);
 		if (heartbeat != restart->heartbeat)
 			WRITE_ONCE(restart->held_looks, 0);

@@ -10,7 +10,7 @@
 
 struct orr_device;
 
-/* More restarts than this within ORR_RESTART_PERIOD: the card is lost. */
+/* More restarts than this within ORR_RESTART_PERIOD, and as many silences: the card is lost. */
 #define ORR_RESTART_MAX 3u
 #define ORR_RESTART_PERIOD (60 * HZ)
 

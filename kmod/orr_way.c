@@ -275,16 +275,17 @@ u32 orr_way_look(struct orr_device *odev, struct orr_device *other, bool *up)
  */
 bool orr_port_drain(struct orr_device *odev, const struct orr_device *whose, u32 port, u32 how)
 {
-	unsigned int limit_us = orr_link_to_switch(odev, port) ? ORR_DRAIN_SWITCH_TIMEOUT_US :
-								 ORR_DRAIN_TIMEOUT_US;
+	unsigned int limit_us = ORR_DRAIN_TIMEOUT_US;
 	u32 link = ORR_R_LINK(port);
 	int idx, ret;
 	u32 wanted;
 
-	if (how == ORR_LINK_DRAIN_FORCED)
-		limit_us = ORR_FORCED_TIMEOUT_US;
 	if (orr_enter(odev, &idx))
 		return false;
+	if (how == ORR_LINK_DRAIN_FORCED)
+		limit_us = ORR_FORCED_TIMEOUT_US;
+	else if (orr_link_to_switch(odev, port))
+		limit_us = ORR_DRAIN_SWITCH_TIMEOUT_US;
 	scoped_guard(mutex, &odev->drain_lock) {
 		orr_write32(odev, link + ORR_R_LINK_DRAIN, how);
 		wanted = ++odev->drains[port];

@@ -50,7 +50,12 @@ Result<void> wait_ready(const std::string& name, Child& process, int output, con
         const ssize_t n = ::read(output, buffer, sizeof buffer);
         if (n <= 0) {
             // Its output is closed before it can be waited for.
-            const auto status = process.wait(static_cast<int>(std::min<std::int64_t>(left.count(), 10'000)));
+            auto status = process.wait(0);
+            for (int tries = 0; !status && tries < 100; ++tries) {
+                pollfd interrupt{interrupt_fd, POLLIN, 0};
+                if (::poll(&interrupt, 1, 0) > 0) return fail("interrupted");
+                status = process.wait(100);
+            }
             return std::unexpected(card_failure(
                 name, status ? describe_status(*status) + " at its start" : "closed its output at its start",
                 log));
