@@ -112,6 +112,7 @@ class Recorder {
         sample_tries_.clear();
         sample_sets_.clear();
         clocks_.clear();
+        worked_last_ = nullptr;
         reopen_ = true;
         mutex_.unlock();
     }
@@ -472,7 +473,12 @@ class Recorder {
     }
     // Work had not ended when it was submitted, and has when the library has read that. Under the lock.
     void add_clock_of(const orrProfWork& done, std::uint64_t now_ns) {
-        LastClock& last = clocks_[done.device];
+        // Mostly the same card's as before.
+        if (worked_last_ == nullptr || worked_device_ != done.device) {
+            worked_last_ = &clocks_[done.device];
+            worked_device_ = done.device;
+        }
+        LastClock& last = *worked_last_;
         if (now_ns - last.worked_ns < kWorkEachNs || done.submitted_ns > now_ns) return;
         last.worked_ns = now_ns;
         orrProfClock known{};
@@ -679,6 +685,8 @@ class Recorder {
         std::uint64_t read_ns = 0, worked_ns = 0;
     };
     std::map<int, LastClock> clocks_;
+    LastClock* worked_last_ = nullptr;  // in it: that of the card whose work was told last
+    int worked_device_ = 0;
     std::atomic<std::uint64_t> clocks_due_ns_{0};  // none is read before; written under the mutex
     std::set<int> cards_;                          // that were asked what they are
     std::atomic<std::uint64_t> known_cards_{0};    // of these the first 64, as bits; set under the mutex

@@ -347,19 +347,32 @@ bool Memory::on_cards(std::uint64_t va, std::uint64_t bytes) const {
 
 std::optional<Allocation> Memory::find(std::uint64_t va) const {
     const std::shared_lock lock(mutex_);
-    auto after = allocations_.upper_bound(va);
-    if (after == allocations_.begin()) return std::nullopt;
+    const Allocation* const found = find_locked(va);
+    return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+const Allocation* Memory::find_locked(std::uint64_t va) const {
+    const auto after = allocations_.upper_bound(va);
+    if (after == allocations_.begin()) return nullptr;
     const Allocation& allocation = std::prev(after)->second;
-    if (va - allocation.va >= allocation.bytes) return std::nullopt;
-    return allocation;
+    return va - allocation.va < allocation.bytes ? &allocation : nullptr;
 }
 
 int Memory::place_of(std::uint64_t va) const {
-    if (const auto allocation = find(va)) {
+    const std::shared_lock lock(mutex_);
+    return place_of_locked(va);
+}
+
+std::pair<int, int> Memory::places_of(std::uint64_t first, std::uint64_t second) const {
+    const std::shared_lock lock(mutex_);
+    return {place_of_locked(first), place_of_locked(second)};
+}
+
+int Memory::place_of_locked(std::uint64_t va) const {
+    if (const Allocation* const allocation = find_locked(va)) {
         if (allocation->elsewhere) return orrProfPlaceElsewhere;
         return allocation->device == kHost ? orrProfPlaceHost : allocation->device;
     }
-    const std::shared_lock lock(mutex_);
     for (const auto& [device, card] : cards_) {
         if (va - reinterpret_cast<std::uintptr_t>(card.reserved) < card.reserved_size) return device;
     }

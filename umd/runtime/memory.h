@@ -126,6 +126,7 @@ class Memory {
     std::optional<Allocation> find(std::uint64_t va) const;
     // For those who tell what copies did: a card, or an orrProfPlace; also of what is no allocation.
     int place_of(std::uint64_t va) const;
+    std::pair<int, int> places_of(std::uint64_t first, std::uint64_t second) const;
     // Allocation that holds all of [va, va + bytes); an error that says what is wrong otherwise.
     Result<Allocation> find_range(std::uint64_t va, std::uint64_t bytes, const char* what) const;
     // "1,024 bytes past the end of the allocation of 4,096 bytes at 0x... on device 0"
@@ -226,6 +227,10 @@ class Memory {
     // against those who only look, and is not: a copy never waits for an allocation. Changes take both, in
     // this order.
     std::mutex changes_;
+    // Under mutex_, as long as that is held; null: none.
+    const Allocation* find_locked(std::uint64_t va) const;
+    int place_of_locked(std::uint64_t va) const;
+
     mutable std::shared_mutex mutex_;
     std::atomic<bool> awaits_ways_{false};  // some Block::refused may be for want of a way
     std::map<int, Card> cards_;

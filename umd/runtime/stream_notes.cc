@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <tuple>
 
 #include "umd/prof/ranges.h"
 #include "umd/runtime/context.h"
@@ -91,8 +92,7 @@ void Stream::note_signal(std::uint64_t index, const orr_packet_semaphore& packet
 void Stream::note_sides(const orr_packet& packet, WorkNote& work) const {
     const auto copies = [&](std::uint64_t source, std::uint64_t destination, std::uint64_t bytes) {
         work.bytes = bytes;
-        work.source = context_.memory().place_of(source);
-        work.destination = context_.memory().place_of(destination);
+        std::tie(work.source, work.destination) = context_.memory().places_of(source, destination);
     };
     // Of a list or a descriptor that stands with the arguments of kernels; null: it is not there.
     const auto in_args = [&](std::uint64_t va, std::uint64_t bytes) -> const std::byte* {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ constexpr std::chrono::seconds kDrainLimit{10};
 thread_local bool t_telling = false;
 
 using Counters = orrProfWorkCounters;
-// By ORR_JOB_*.
+// By ORR_JOB_*: the same words in the same order, behind the size.
 constexpr std::array<std::uint64_t Counters::*, ORR_JOB_COUNTERS> kCounters{
     &Counters::cores,           &Counters::busy_ps,
     &Counters::vram_read,       &Counters::vram_written,
@@ -46,19 +48,26 @@ constexpr std::array<std::uint64_t Counters::*, ORR_JOB_COUNTERS> kCounters{
     &Counters::copy_latency_ps, &Counters::copy_translation_ps,
     &Counters::copy_link_ps,    &Counters::copy_credit_ps,
     &Counters::copy_peer_ps,    &Counters::link_ports};
-static_assert(kCounters.back() != nullptr);
+using Words = std::array<std::uint64_t, 1 + ORR_JOB_COUNTERS>;
+consteval bool in_order() {
+    Counters numbered{};
+    for (std::size_t n = 0; n < kCounters.size(); ++n)
+        numbered.*kCounters.at(n) = n + 1;
+    const auto words = std::bit_cast<Words>(numbered);
+    for (std::size_t n = 0; n < words.size(); ++n)
+        if (words.at(n) != n) return false;
+    return true;
+}
+static_assert(in_order());
 
+// As far as all are known.
 void counters_of(const drm_orr_work_counters& did, Counters& counters) {
-    counters = ORR_INIT(orrProfWorkCounters);
-    for (std::size_t n = 0; n < kCounters.size(); ++n) {
-        std::uint64_t& counter = counters.*kCounters.at(n);
-        if ((did.known >> n & 1) == 0) {
-            counters.size = static_cast<std::size_t>(reinterpret_cast<const char*>(&counter) -
-                                                     reinterpret_cast<const char*>(&counters));
-            break;
-        }
-        counter = did.value[n];
-    }
+    const std::size_t known =
+        std::min(static_cast<std::size_t>(std::countr_one(did.known)), kCounters.size());
+    counters = {};
+    counters.size = (1 + known) * sizeof(std::uint64_t);
+    std::memcpy(reinterpret_cast<std::byte*>(&counters) + sizeof counters.size, did.value,
+                known * sizeof(std::uint64_t));
 }
 
 }  // namespace
@@ -242,11 +251,16 @@ Status WorkLog::tell_all() {
     }
     if (count != 0) lost_ = lost_.value_or(0) + count;
     if (const auto lost = std::exchange(lost_, std::nullopt)) tell_lost(*lost);
-    for (const StepNote& step : std::exchange(steps_, {})) {
-        if (step.life == life()) tell_step(step);
+    // Mostly there are none, and an empty deque is several pieces of memory.
+    if (!steps_.empty()) {
+        for (const StepNote& step : std::exchange(steps_, {})) {
+            if (step.life == life()) tell_step(step);
+        }
     }
-    for (const StreamMarkNote& mark : std::exchange(marks_, {})) {
-        if (mark.life == life()) tell_mark(mark);
+    if (!marks_.empty()) {
+        for (const StreamMarkNote& mark : std::exchange(marks_, {})) {
+            if (mark.life == life()) tell_mark(mark);
+        }
     }
     return sampled;
 }

@@ -54,10 +54,10 @@ void WorkTrail::add(std::uint64_t index, const WorkNote& note, std::uint64_t lif
 }
 
 void WorkTrail::forget_first() noexcept {
-    const Entry& first = entries_.front();
+    Entry& first = entries_.front();
     // A wait that found its semaphore there has no record.
     if (!first.told && first.index < lost_below_ && first.note.operation != orrProfOperationWait) ++lost_;
-    if (first.ranges != nullptr) first.ranges->miss();
+    if (const HeldRanges ranges = std::exchange(first.ranges, nullptr)) ranges->miss();
     entries_.pop_front();
     next_ -= next_ == 0 ? 0 : 1;
 }
@@ -65,10 +65,20 @@ void WorkTrail::forget_first() noexcept {
 void WorkTrail::end_ranges() noexcept {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(has_ranges_, false)) return;
-    for (Entry& entry : entries_) {
-        if (entry.ranges != nullptr) entry.ranges->miss();
-        entry.ranges.reset();
+    for (std::size_t place = 0; place < entries_.size(); ++place) {
+        if (const HeldRanges ranges = std::exchange(entries_[place].ranges, nullptr)) ranges->miss();
     }
+}
+
+std::size_t WorkTrail::place_of(std::uint64_t index) const {
+    std::size_t first = 0;
+    for (std::size_t count = entries_.size(); count != 0;) {
+        const std::size_t half = count / 2;
+        const bool below = entries_[first + half].index < index;
+        first += below ? half + 1 : 0;
+        count = below ? count - half - 1 : half;
+    }
+    return first;
 }
 
 void WorkTrail::lose() {
@@ -150,11 +160,9 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
         whole.status = ORR_DONE_OK;
     }
     marks_.ended(whole.index, whole.end_ps);
-    auto entry = entries_.begin() + static_cast<std::ptrdiff_t>(next_);
-    if (entry == entries_.end() || entry->index != whole.index)
-        entry = std::ranges::lower_bound(entries_, whole.index, {}, &Entry::index);
-    if (entry == entries_.end() || entry->index != whole.index) return false;
-    next_ = static_cast<std::size_t>(entry - entries_.begin()) + 1;
+    if (next_ >= entries_.size() || entries_[next_].index != whole.index) next_ = place_of(whole.index);
+    if (next_ >= entries_.size() || entries_[next_].index != whole.index) return false;
+    Entry* const entry = &entries_[next_++];
     note_step(whole);
     told.name = entry->note.name;
     told.correlation = entry->correlation;

@@ -12,6 +12,7 @@
 #include "umd/prof/range_work.h"
 #include "umd/prof/steps.h"
 #include "umd/runtime/mutex.h"
+#include "umd/runtime/ring.h"
 #include "umd/runtime/stream_trails.h"
 #include "umd/winsys/winsys.h"
 
@@ -75,10 +76,12 @@ class WorkTrail {
     void live(std::uint64_t index, std::uint64_t life);
     void forget_first() noexcept;  // which is lost if it is below, and was not told
     void note_step(const drm_orr_work_record& record);
+    // Of the first entry that is not below.
+    std::size_t place_of(std::uint64_t index) const;
 
     const std::uint64_t number_ = next_number();
     Mutex mutex_;
-    std::deque<Entry> entries_;   // by index
+    Ring<Entry> entries_;         // by index
     bool has_ranges_ = false;     // some of them may
     std::size_t next_ = 0;        // behind the one that was found last: most come in that order
     std::deque<StepNote> steps_;  // by index, too: none has a packet of another one

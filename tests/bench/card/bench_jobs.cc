@@ -1,13 +1,19 @@
 // What small work costs the card alone: its thread's time from a doorbell until it has nothing to do, without
 // a VM and without a host that waits.
 //   bench_jobs
+//   bench_jobs off|sink|counters KERNELS: so many small kernels, for a tool that counts instructions; with
+//     records of what ends for who wants them, and what it did
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <orrery/fw/packet.h>
+#include <orrery/fw/trace.h>
 #include <orrery/hw/link.h>
+#include <orrery/hw/trace_sink.h>
 
 #include "tests/unit/card/firmware_rig.h"
 #include "tools/bench/measured.h"
@@ -58,7 +64,20 @@ class Jobs {
         run(packet);
     }
 
+    // As the driver asks for it: how much is written is answered by records().
+    void record(bool counters) {
+        fw_.rig().write32(ORR_R_SINK_ASK, counters ? ORR_SINK_ASK_JOBS : 0);
+        fw_.rig().write64(ORR_R_SINK_BASE, kSink);
+        fw_.rig().write64(ORR_R_SINK_TYPES, 1ull << ORR_TRACE_END_JOB | 1ull << ORR_TRACE_WAIT |
+                                                1ull << ORR_TRACE_WAKE | 1ull << ORR_TRACE_SIGNAL);
+        fw_.rig().write32(ORR_R_SINK_BYTES, 2u << 20);
+        fw_.rig().settle();
+    }
+    std::uint64_t recorded_words() { return fw_.rig().word(kSink); }
+
   private:
+    static constexpr std::uint64_t kSink = kRamBase + (8 << 20);
+
     template <class Packet>
     void run(const Packet& packet) {
         fw_.push(kAsid, packet);
@@ -85,12 +104,24 @@ void measure(bench::Measured& measured, Jobs& jobs, const char* name, void (Jobs
     measured.add(std::move(one));
 }
 
+void count(std::string_view how, int kernels) {
+    Jobs jobs;
+    if (how != "off") jobs.record(how == "counters");
+    for (int i = 0; i < kernels; ++i)
+        jobs.kernel();
+    fmt::print("{:.2f} words a kernel\n", static_cast<double>(jobs.recorded_words()) / kernels);
+}
+
 }  // namespace
 }  // namespace orrery::emu
 
-int main() {
+int main(int argc, char** argv) {
     using namespace orrery::emu;
     try {
+        if (argc == 3) {
+            count(argv[1], std::atoi(argv[2]));
+            return 0;
+        }
         orrery::bench::Measured measured;
         Jobs jobs;
         measure(measured, jobs, "empty job, card alone", &Jobs::signal);
