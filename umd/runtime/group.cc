@@ -105,15 +105,16 @@ std::unexpected<Error> Group::failed() const {
                 where < 0 ? std::string("another machine") : fmt::format("device {}", where), cause->text);
 }
 
-bool Group::stopped_here(std::uint64_t word) const {
+std::optional<Error> Group::stopped_here(std::uint64_t word) const {
     for (const auto& stream : context_.fleet().streams()) {
         if (stream->number() != ORR_FAILURE_QUEUE(word) || stream->context().node() != ORR_FAILURE_NODE(word))
             continue;
-        if (stream->error() && !stream->poisoned() &&
+        const auto error = stream->error();
+        if (error && !stream->poisoned() &&
             (stream->stopped_at() & ORR_FAILURE_INDEX(~0ull)) == ORR_FAILURE_INDEX(word))
-            return true;
+            return Error{error->code, fmt::format("{} stopped: {}", stream->label(), error->text)};
     }
-    return false;
+    return std::nullopt;
 }
 
 // A card tells the stream first, and then all that wait for it.
@@ -168,7 +169,9 @@ std::optional<GroupCause> Group::cause_of_failure(int rank, const SemaphoreSlot&
                    page_->queue(other, GroupPage::Queue::kGuard) == key)
             origin = other;
     }
-    const bool here = stopped_here(word);
+    // Not Fleet::cause(): the word may have come back by another process, for which it is a stranger's.
+    const auto own = stopped_here(word);
+    const bool here = own.has_value();
     const bool own_process = member.slot != nullptr && member.process.get() < 0;
     if (origin < 0 && here) origin = own_process ? rank : rank_;
     // It goes with its member, who has told an earlier cause before he left.
@@ -176,7 +179,7 @@ std::optional<GroupCause> Group::cause_of_failure(int rank, const SemaphoreSlot&
     if (guard && page_->left(origin)) return left_cause(origin);
     if (!here && !waited_enough(rank, guard ? kPatienceNs : patience_ns(origin, word))) return std::nullopt;
     if (guard) return GroupCause{orrErrorAborted, origin, "its process ended"};
-    const Error error = context_.fleet().cause(word, !here);
+    const Error error = here ? *own : context_.fleet().cause(word, true);
     return GroupCause{error.code, origin < 0 ? rank : origin, error.text};
 }
 

@@ -125,7 +125,8 @@ class Group final : public Fleet::Watched {
     std::int64_t patience_ns(int origin, std::uint64_t word) const;
     // This member's call has failed for good: the others cannot meet it any more.
     std::unexpected<Error> give_up(Error error);
-    bool stopped_here(std::uint64_t word) const;
+    // A stream of this process whose failure the word is, and no other stream's before it: why.
+    std::optional<Error> stopped_here(std::uint64_t word) const;
     void fail_all(const GroupCause& cause);
     // The semaphore that the stream's card waits for.
     static Result<SemaphorePoint> point(const SemaphoreSlot& slot, std::uint64_t value,

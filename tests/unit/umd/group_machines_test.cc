@@ -117,6 +117,40 @@ TEST_F(GroupOfTwoMachines, WhoKnowsWhyAStreamFailedIsWaitedFor) {
     group_->leave();
 }
 
+// A stream of rank 0 has failed, which the cards tell rank 1 first, and that one's streams tell rank 0.
+TEST_F(GroupOfTwoMachines, AFailureThatComesBackIsToldWithItsText) {
+    Context& context = **here_.context(0);
+    const auto fails = *Stream::create(context, 64, 0, {.name = "fails"});
+    const auto meets = *Stream::create(context, 64, 0, {.name = "meets"});
+    const auto passes_on = *Stream::create(*context_, 64, 0, {.name = "passes on"});
+    const auto never = *context.semaphores().take(true);
+    context.name_semaphore(never->va, "never");
+    {
+        const auto given = *context_->shared_semaphores().create(SharedSemaphores::Kind::kGroup);
+        given->abroad = true;
+        const auto taken =
+            *context.shared_semaphores().import_fabric(*context_->memory().export_fabric(*given->block));
+        taken->claim();
+        const orr_packet back[] = {make_wait(given->va, 1, 0),
+                                   make_semaphore(ORR_PKT_SIGNAL, edge_->theirs(), 1)};
+        ASSERT_TRUE(passes_on->submit(back, OpNote{Op::kSignal, nullptr}));
+        ASSERT_TRUE(group_->barrier(meets, 0));
+        const orr_packet there[] = {make_wait(never->va, never->last + 1, 1000),
+                                    make_semaphore(ORR_PKT_SIGNAL, taken->va, 1)};
+        ASSERT_TRUE(fails->submit(there, OpNote{Op::kSignal, nullptr}));
+        until([&] { return meets->look().has_value(); });
+        const auto cause = group_->cause();
+        ASSERT_TRUE(cause);
+        EXPECT_EQ(cause->code, orrErrorTimeout);
+        EXPECT_EQ(cause->rank, 0);
+        EXPECT_THAT(cause->text, HasSubstr("'never'"));
+        for (const auto& stream : {fails, meets, passes_on})
+            stream->close();
+    }
+    context.name_semaphore(never->va, {});
+    group_->leave();
+}
+
 TEST_F(GroupOfTwoMachines, WhoIsGoneIsNamed) {
     edge_.reset();
     std::optional<GroupCause> cause;
