@@ -264,6 +264,27 @@ void stream_fails(const Member& me, int who) {
     me.expect(me.stream_barrier(), orrErrorTimeout, who, "'never'");
 }
 
+// The same by the cards alone, as from outside the test stops the VM of `who`, the last, for some seconds
+// when all of that VM is queued; rank 0 comes to the barrier before it only then.
+void stream_fails_while_its_vm_stands(const Member& me, int who) {
+    orrSemaphore_t never = nullptr;
+    MUST(orrSemaphoreCreate(&never, 0));
+    MUST(orrSemaphoreSetName(never, "never"));
+    orrWaitOptions options = ORR_INIT(orrWaitOptions);
+    options.limit_ns = 1000;
+    if (kRank == 0) me.hear("stands");
+    MUST(orrGroupBarrierAsync(me.group, me.stream, nullptr));
+    if (kRank == who) MUST(orrStreamWaitSemaphore(me.stream, never, 1, &options));
+    // Else who is told of it before may be refused its second.
+    if (kRank != 0) MUST(orrGroupBarrierAsync(me.group, me.stream, nullptr));
+    if (kRank != who) me.say(fmt::format("queued-{}", kRank));
+    for (int rank = 1; kRank == who && rank < who; ++rank)
+        me.hear(fmt::format("queued-{}", rank));
+    if (kRank == who) put(me.scenario + "-waits", std::getenv("ORR_VM"));
+    const orrError_t got = kRank == 0 ? me.stream_barrier() : orrStreamSynchronize(me.stream);
+    me.expect(got, orrErrorTimeout, who, "'never'");
+}
+
 // From outside the test ends the VM of `who`, or stops it.
 void wait_for_the_end(const Member& me) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -331,6 +352,7 @@ void run(Member& me) {
     if (name == "leaves-root") return leaves(me, 0);
     if (name == "leaves-leader") return leaves(me, half);
     if (name == "stream-fails") return stream_fails(me, last);
+    if (name == "stream-fails-vm-stands") return stream_fails_while_its_vm_stands(me, last);
     if (name == "vm-ends-host") return vm_ends(me, half, false);
     if (name == "vm-ends-stream") return vm_ends(me, half, true);
     if (name == "vm-stops") return vm_stops(me, half);

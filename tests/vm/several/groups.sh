@@ -1,7 +1,7 @@
 #!/bin/bash
 # groups.sh ORRERY_RUN LOGS OPTIONS... -- SCENARIO...: members of groups on several machines, with these options of
-# orrery-run. All members that live are told the same cause. In a scenario vm-* QEMU of a VM is killed, or stopped, and
-# in switch-ends their switch.
+# orrery-run. All members that live are told the same cause. In a scenario vm-* QEMU of a VM is killed, or stopped, in
+# one *-vm-stands, which has to be the first, stopped for some seconds, and in switch-ends their switch is killed.
 set -uo pipefail
 run=$1 logs=$2
 shift 2
@@ -21,8 +21,7 @@ mkdir -p "$logs/share"
 "$run" "${options[@]}" --memory 512M --timeout 280 --share "$logs/share" --logs "$logs/run" -- umd_group_vms "$@" >"$logs/out" 2>&1 &
 running=$!
 wanted=0
-if [[ $1 == vm-* ]]; then
-    wanted=122 # of a VM that ended
+if [[ $1 == vm-* || $1 == *-vm-stands ]]; then
     until [ -e "$logs/share/$1-waits" ]; do
         kill -0 $running 2>/dev/null || fail "it ended before a VM was to end"
         sleep 0.1
@@ -30,6 +29,15 @@ if [[ $1 == vm-* ]]; then
     vm=$(cat "$logs/share/$1-waits")
     qemu=$(sed -n 's/.*"qemu": \([0-9]*\).*/\1/p' "$logs/run/vm$vm/run.json")
     [ -n "$qemu" ] || fail "no QEMU of VM $vm"
+fi
+if [[ $1 == *-vm-stands ]]; then
+    kill -STOP "$qemu"
+    : >"$logs/share/$1-stands"
+    sleep 3
+    kill -CONT "$qemu"
+fi
+if [[ $1 == vm-* ]]; then
+    wanted=122 # of a VM that ended
     if [ "$1" = vm-stops ]; then
         kill -STOP "$qemu"
         until [ -e "$logs/share/$1-done-0" ]; do
