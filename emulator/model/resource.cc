@@ -26,6 +26,12 @@ ModelTime Resource::reserve(ModelTime now, std::uint64_t bytes, ModelTime least)
     // Who comes back when its last request is through goes on without a gap.
     if (now > free) bulk_ = {now, 0};
     const ModelTime soonest = later(bulk_.rounded(), least);
+    // What takes less than that by a picosecond or more ends then, whatever a picosecond has left; to know it
+    // takes no division.
+    if (least != 0 && Wide{bytes} * kPsPerSecond <= Wide{least - 1} * rate_) {
+        bulk_ = {soonest, 0};
+        return soonest;
+    }
     if (rate_ != 0) bulk_ = after(bulk_, bytes);
     if (bulk_.rounded() < soonest) bulk_ = {soonest, 0};
     return bulk_.rounded();

@@ -58,9 +58,24 @@ void EventQueue::remove_at(std::size_t position) {
 }
 
 void EventQueue::schedule(Event& event, ModelTime at) {
+    const auto entry = [&] {
+        return Entry{at > now_ ? at : now_, std::uint64_t{event.rank_} << kRankShift | next_sequence_++,
+                     &event};
+    };
+    if (event.queue_ == this && at != kNever) {
+        if (&event == unfinished_) unfinished_ = nullptr;
+        // As out and in again.
+        const Entry moved = entry();
+        event.time_ = moved.time;
+        const std::size_t from = event.position_;
+        if (from > 0 && moved.before(heap_[(from - 1) / 2]))
+            sift_up(from, moved);
+        else
+            sift_down(from, moved);
+        return;
+    }
     if (event.queue_ != nullptr) event.queue_->cancel(event);
-    if (at == kNever) return;
-    insert({at > now_ ? at : now_, std::uint64_t{event.rank_} << kRankShift | next_sequence_++, &event});
+    if (at != kNever) insert(entry());
 }
 
 void EventQueue::insert(const Entry& entry) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 namespace orrery::emu {
 namespace {
@@ -83,6 +84,30 @@ TEST(Resource, ServesInTheOrderOfRequests) {
     EXPECT_EQ(way.reserve(0, 1), 87'000u);
     way.reset();
     EXPECT_EQ(way.reserve(0, 1), 1'000u);
+}
+
+// Against times in parts of a picosecond, all the way: what takes about as long as it must, by a picosecond
+// more or less.
+TEST(Resource, WhatARequestMustTakeIsExact) {
+    __extension__ using Wide = unsigned __int128;
+    std::mt19937_64 random(11);
+    for (const std::uint64_t rate :
+         {kRate, std::uint64_t{12'125'000'000}, std::uint64_t{3'000'000'000'001}}) {
+        Resource way(rate);
+        Wide end = 0;  // parts
+        const auto rounded = [&] { return static_cast<ModelTime>((end + rate - 1) / rate); };
+        for (int i = 0; i < 20'000; ++i) {
+            const std::uint64_t bytes = random() % 200;
+            const ModelTime takes = duration_ps(bytes, rate), about = takes + random() % 5;
+            const ModelTime least = random() % 4 == 0 || about < 2 ? 0 : about - 2;
+            const ModelTime now = rounded() + random() % 3 - std::min<ModelTime>(rounded(), 1);
+            if (now > rounded()) end = Wide{now} * rate;
+            const ModelTime soonest = rounded() + least;
+            end += Wide{bytes} * kPsPerSecond;
+            if (rounded() < soonest) end = Wide{soonest} * rate;
+            ASSERT_EQ(way.reserve(now, bytes, least), rounded()) << i << ": " << bytes << " " << least;
+        }
+    }
 }
 
 TEST(Resource, SmallRequestsGoBetweenBursts) {
