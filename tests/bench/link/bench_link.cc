@@ -1,6 +1,7 @@
 // How long a message takes from one card's process to another's, in host time, one way: signals there and
 // back between the link ports of two cards, each on a thread, beside messages of the same size in two bare
-// rings.
+// rings. `bench_link alone N`: N ways there and back by the links and by the rings on one thread, for a
+// profiler that counts instructions: nobody waits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "emulator/link/wire.h"
@@ -21,12 +24,21 @@ namespace {
 
 using emu::link::Message;
 
-constexpr unsigned kRounds = 41, kMessages = 2'000;  // there and back
+// There and back. Short rounds: one in which the host runs something else is one of many.
+constexpr unsigned kRounds = 241, kMessages = 400;
+// Before these the ring has pages that nobody has used.
+constexpr unsigned kFirstRounds = emu::link::kRingEntries / kMessages + 1;
 constexpr std::uint64_t kSemaphore = 0x1000, kGranted = 0x10000;
 
 double now_ns() {
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
+}
+
+void pause_cpu() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
 }
 
 // What no one could do without: a message, an index that says so, and a look at it.
@@ -53,28 +65,36 @@ class BareRing {
     alignas(64) std::array<Message, kSize> messages_{};
 };
 
-// A card's end of a link: its core sleeps, so its clock goes to what comes next.
-struct End {
-    void send(std::uint64_t value) {
-        if (card.port->signal(peer, kSemaphore, value) != ORR_FAULT_NONE)
+// A card's end of a link: its core sleeps, so its clock goes to what comes next. Nothing of one end is on a
+// cache line with something of the other, as it is not in two processes.
+struct alignas(256) End {
+    End(std::uint32_t own, std::uint32_t peer_node, bool listen, const emu::test::TempFolder& folder)
+        : card(own, listen, folder.file("link")), peer(peer_node) {
+        card.idle = true;
+    }
+    void send() {
+        if (card.port->signal(peer, kSemaphore, ++value) != ORR_FAULT_NONE)
             throw std::runtime_error("a signal");
     }
     void receive() {
+        // As a card's thread does, which looks at other things, too.
         while (card.pokes.empty())
-            card.idle_round();
+            if (!card.idle_round()) pause_cpu();
         card.pokes.clear();
     }
-    emu::test::LinkCard& card;
+    emu::test::LinkCard card;
     std::uint32_t peer;
+    std::uint64_t value = 0;  // of the last signal
 };
 
 // A way there and back for so many; f(0) is told who begins, f(1) who answers.
 template <typename Begin, typename Answer>
 double one_way_ns(Begin begin, Answer answer) {
     std::thread other([&] {
-        for (unsigned i = 0; i < kMessages; ++i)
+        for (unsigned i = 0; i <= kMessages; ++i)
             answer();
     });
+    begin();  // until the other thread is there
     const double from = now_ns();
     for (unsigned i = 0; i < kMessages; ++i)
         begin();
@@ -83,18 +103,46 @@ double one_way_ns(Begin begin, Answer answer) {
     return took / kMessages / 2;
 }
 
-int run() {
+struct Linked {
+    Linked() {
+        if (!connect(at_a.card, at_b.card)) throw std::runtime_error("the link does not come up");
+        at_a.card.port->set_grant(0, 0, kGranted, at_a.peer);
+        at_b.card.port->set_grant(0, 0, kGranted, at_b.peer);
+    }
     const emu::test::TempFolder folder;
-    emu::test::LinkCard a(emu::test::kA, true, folder.file("link")),
-        b(emu::test::kB, false, folder.file("link"));
-    if (!connect(a, b)) throw std::runtime_error("the link does not come up");
-    a.port->set_grant(0, 0, kGranted, emu::test::kB);
-    b.port->set_grant(0, 0, kGranted, emu::test::kA);
-    a.idle = b.idle = true;
-    End at_a{a, emu::test::kB}, at_b{b, emu::test::kA};
+    End at_a{emu::test::kA, emu::test::kB, true, folder}, at_b{emu::test::kB, emu::test::kA, false, folder};
+};
+
+[[gnu::noinline]] void link_alone(Linked& cards, unsigned messages) {
+    for (unsigned n = 0; n < messages; ++n) {
+        cards.at_a.send();
+        cards.at_b.receive();
+        cards.at_b.send();
+        cards.at_a.receive();
+    }
+}
+
+[[gnu::noinline]] void rings_alone(BareRing& there, BareRing& back, unsigned messages) {
+    for (unsigned value = 1; value <= messages; ++value) {
+        there.send(value);
+        back.send(there.receive());
+        (void)back.receive();
+    }
+}
+
+int run_alone(unsigned messages) {
+    Linked cards;
+    BareRing there, back;
+    link_alone(cards, messages);
+    rings_alone(there, back, messages);
+    return 0;
+}
+
+int run() {
+    Linked cards;
+    End &at_a = cards.at_a, &at_b = cards.at_b;
     BareRing there, back;
     Measurement link{.name = "link message, one way", .size = {}, .samples = {}, .yardstick = {}};
-    std::uint64_t value = 0, answer = 0;
     for (unsigned round = 0; round < kRounds; ++round) {
         const double bare = one_way_ns(
             [&] {
@@ -107,14 +155,14 @@ int run() {
             });
         const double linked = one_way_ns(
             [&] {
-                at_a.send(++value);
+                at_a.send();
                 at_a.receive();
             },
             [&] {
                 at_b.receive();
-                at_b.send(++answer);
+                at_b.send();
             });
-        if (round == 0) continue;  // finds pages that nobody has used
+        if (round < kFirstRounds) continue;
         link.yardstick.push_back(bare);
         link.samples.push_back(linked);
     }
@@ -126,8 +174,10 @@ int run() {
 }  // namespace
 }  // namespace orrery::bench
 
-int main() {
+int main(int argc, char** argv) {
     try {
+        if (argc == 3 && std::string_view(argv[1]) == "alone")
+            return orrery::bench::run_alone(static_cast<unsigned>(std::stoul(argv[2])));
         return orrery::bench::run();
     } catch (const std::exception& error) {
         fmt::print(stderr, "bench_link: {}\n", error.what());
