@@ -74,11 +74,10 @@ void Forwarder::drain(bool force) {
 }
 
 std::expected<void, std::string> Forwarder::look() {
-    const std::uint64_t produced = reader_.produced();
-    if (produced == reader_.taken()) return {};
-    const auto next = reader_.look_at(produced);
+    const auto next = reader_.next();
     if (!next) return std::unexpected(next.error());
-    events_.schedule(due_, events_.from_system(std::max(next->arrival_ps, next_of(*next))));
+    if (*next == nullptr) return {};
+    events_.schedule(due_, events_.from_system(std::max((*next)->arrival_ps, next_of(**next))));
     return {};
 }
 
@@ -98,23 +97,23 @@ std::expected<bool, std::string> Forwarder::run_called() {
     unsigned done = 0;
     bool some = false;  // of the last
     for (;; ++done) {
-        const std::uint64_t produced = reader_.produced();
-        if (produced == reader_.taken()) {
+        const auto next = reader_.next();
+        if (!next) return std::unexpected(next.error());
+        if (*next == nullptr) {
             drain_to_ = force_to_ = 0;  // also if the peer has taken back what it had said
             break;
         }
-        const auto next = reader_.look_at(produced);
-        if (!next) return std::unexpected(next.error());
+        const Message& first = **next;
         const ModelTime now = events_.system_now();
         // What has come all at once takes the time that it would have taken on the wire, as in Receiver.
         const ModelTime least = done < kBatchMessages ? 0 : later(now, time_on_wire);
-        const ModelTime at = in_a_hurry() ? least : std::max({next->arrival_ps, next_of(*next), least});
+        const ModelTime at = in_a_hurry() ? least : std::max({first.arrival_ps, next_of(first), least});
         if (at > now) {
             events_.schedule(due_, events_.from_system(at));
             break;
         }
-        if (!is_in_turn(*next)) end_turn();
-        Message goes = *next;
+        if (!is_in_turn(first)) end_turn();
+        Message goes = first;
         if (const ModelTime latest = later(now, kMostAhead); goes.arrival_ps > latest) {
             goes.arrival_ps = latest;
             goes.head_ps = std::min(goes.head_ps, latest);
@@ -124,8 +123,8 @@ std::expected<bool, std::string> Forwarder::run_called() {
             some = copied_ != copied;
             break;
         }
-        reader_.take(*next);
-        time_on_wire += duration_ps(kLeastBytes + next->bytes, bytes_per_second_);
+        reader_.take();
+        time_on_wire += duration_ps(kLeastBytes + first.bytes, bytes_per_second_);
     }
     if (waits_at_ == nullptr) end_turn();
     end_drains();

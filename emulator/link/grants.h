@@ -94,6 +94,12 @@ inline void store_relaxed(std::uint64_t& word, std::uint64_t value) {
 inline void store_release(std::uint64_t& word, std::uint64_t value) {
     std::atomic_ref(word).store(value, std::memory_order_release);
 }
+// A word by which one end says that it is about to block, and the other one that it has done something since.
+// Both only swap it: so whoever comes second sees what the first did before, either the word or all else.
+// (Fences would do as well; compilers have MFENCE for them, which takes several times as long.)
+inline std::uint32_t swap_word(std::uint32_t& word, std::uint32_t value) {
+    return std::atomic_ref(word).exchange(value, std::memory_order_acq_rel);
+}
 
 // The sender's look at the owner's published grants. May be torn by a change in progress: the owner judges
 // again.

@@ -50,6 +50,7 @@ void Line::narrow(std::uint32_t lanes) {
 }
 
 ModelTime Line::takes(std::uint64_t bytes) const {
+    if (bytes <= kLeastBytes) return min_message_ps_;
     return std::max(duration_ps(bytes, wire_.bytes_per_second()), min_message_ps_);
 }
 

@@ -96,12 +96,8 @@ void SharedLink::send_answer(const link::Message& request, const link::Transmitt
     const ModelTime now = events_.system_now();
     transmitter_.answer(in_step_ ? std::max(now, request.arrival_ps) : request.arrival_ps, request, answer);
     // In the middle of what the peer sent, which stays until that is looked through.
-    if (transmitter_.broken() && !transmitter_.line().failed()) return;
+    if (transmitter_.is_broken() && !transmitter_.line().failed()) return;
     check_transmitter();
-}
-
-void SharedLink::look_at_answers() {
-    if (up()) check_transmitter();
 }
 
 void SharedLink::owe_answer(unsigned lane, const link::Message& request,
@@ -123,6 +119,7 @@ void SharedLink::owe_answer(unsigned lane, const link::Message& request,
     to.bytes += owed.data.size();
     owed_bytes_ += owed.data.size();
     owed_answers_[lane].push_back(std::move(owed));
+    may_wait_ = true;
     keep_time();
 }
 
@@ -137,7 +134,7 @@ bool SharedLink::flush_answers(unsigned lane) {
         to->second.bytes -= first.data.size();
         if (--to->second.answers == 0) owed_to_.erase(to);
         send_answer(first.request, {.status = first.status, .data = first.data, .value = first.value});
-        if (transmitter_.broken()) break;
+        if (transmitter_.is_broken()) break;
     }
     return up() && owed.empty();
 }
@@ -152,10 +149,6 @@ void SharedLink::forget_answers() {
 void SharedLink::cannot_pass(const link::Message& message, link::Status status) {
     if (message.op == link::kOpRead || message.op == link::kOpAtomic)
         give_answer(message, {.status = status});
-}
-
-void SharedLink::stop_waiting_to_answer() {
-    if (std::exchange(waits_to_answer_, false)) forget(arrival_);
 }
 
 void SharedLink::wait_to_answer() {

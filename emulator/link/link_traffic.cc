@@ -12,13 +12,13 @@ namespace {
 
 constexpr unsigned kServiceEvery = 1024;  // rounds of poll()
 constexpr unsigned kAliveEvery = 64;      // rounds of poll()
+static_assert(kServiceEvery % kAliveEvery == 0);
 
 }  // namespace
 
 bool SharedLink::pump() {
     // Where it has been called it keeps its turn until it has used it.
-    const bool turn = has_called(arrival_);
-    if (!turn) stop_waiting_to_answer();
+    if (waits_to_answer_ && !has_called(arrival_)) stop_waiting_to_answer();
     auto pumped = receiver_.pump();
     stop_waiting_to_answer();
     if (!pumped) {
@@ -27,7 +27,7 @@ bool SharedLink::pump() {
     }
     look_at_answers();
     if (!receiver_.is_open()) return true;
-    events_.schedule(arrival_, receiver_.wanted());
+    if (arrival_.scheduled() || receiver_.wanted() != kNever) events_.schedule(arrival_, receiver_.wanted());
     if (receiver_.unanswered() != nullptr) wait_to_answer();
     return taken() || *pumped;
 }
@@ -44,12 +44,16 @@ bool SharedLink::pass_on(link::Forwarder& forwarder) {
 }
 
 bool SharedLink::taken() {
-    if (receiver_.take_credit_wish()) wake_peer();
-    if (up() && in_step_ && receiver_.take_wish_in_step() && hooks_.sent)
-        hooks_.sent(peer_uid_, later(events_.system_now(), config_.latency_ns * kPsPerNs));
+    if (receiver_.has_given()) tell_of_room();
     const bool skipped = skip_idle_time();
     if (draining_ && all_taken()) stop_receiving();
     return skipped;
+}
+
+void SharedLink::tell_of_room() {
+    if (receiver_.take_credit_wish()) wake_peer();
+    if (up() && in_step_ && receiver_.take_wish_in_step() && hooks_.sent)
+        hooks_.sent(peer_uid_, later(events_.system_now(), config_.latency_ns * kPsPerNs));
 }
 
 bool SharedLink::all_taken() const {
@@ -113,6 +117,7 @@ void SharedLink::poke_room() {
 
 bool SharedLink::poll() {
     ++rounds_;
+    if (rounds_ % kAliveEvery != 0 && is_quiet()) return false;
     // Once the peer is up it sends.
     if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
     if (draining_) {
@@ -122,19 +127,10 @@ bool SharedLink::poll() {
     }
     if (!up()) return false;
     if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
-    look_at_shown();
-    if (in_step_) {
-        look_for_room();
-    } else if (room_news() && !room_.scheduled()) {
-        if (const ModelTime when = act_at(); when > events_.now()) {
-            events_.schedule(room_, when);
-        } else {
-            on_room(when);
-            if (!up()) return true;
-        }
-    }
-    for (unsigned lane = 0; lane < waiting_.size() && !in_step_; ++lane) {
-        if (has_come(waiting_[lane])) call_next(lane);
+    if (is_switch_ || peer_is_switch_) look_at_shown();
+    if (congested()) {
+        poll_room();
+        if (!up()) return true;
     }
     bool did = poll_passing(forwarder_);
     if (up()) did |= poll_passing(back_forwarder_);
@@ -144,6 +140,21 @@ bool SharedLink::poll() {
     if (arrivals() != 0) did |= skip_idle_time();
     if (arrival_.scheduled() || receiver_.held() || !receiver_.has_news()) return did;
     return in_step_ ? look() : pump();
+}
+
+void SharedLink::poll_room() {
+    if (in_step_) return look_for_room();
+    if (room_news() && !room_.scheduled()) {
+        if (const ModelTime when = act_at(); when > events_.now()) {
+            events_.schedule(room_, when);
+        } else {
+            on_room(when);
+            if (!up()) return;
+        }
+    }
+    for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
+        if (has_come(waiting_[lane])) call_next(lane);
+    }
 }
 
 void SharedLink::look_at_shown() {
@@ -220,7 +231,7 @@ void SharedLink::on_room(ModelTime) {
 // Whoever waits has told the peer before it looks: so what it does not see here it is told of, by the time at
 // which that counts.
 void SharedLink::look_for_room() {
-    if (!up() || !in_step_ || !congested()) return;
+    if (!in_step_ || !up() || !congested()) return;
     transmitter_.want_credit_in_step();
     ModelTime first = kNever;
     for (unsigned lane = 0; lane < waiting_.size(); ++lane)
@@ -247,7 +258,7 @@ bool SharedLink::room_news() const {
     return false;
 }
 
-void SharedLink::check_transmitter() {
+void SharedLink::look_at_transmitter() {
     // Not the peer's fault: what it sent still comes.
     if (const auto& failed = transmitter_.line().failed()) return peer_left(std::string(*failed));
     if (transmitter_.broken()) return refuse(std::string(*transmitter_.broken()));
@@ -268,10 +279,6 @@ void SharedLink::look_again() {
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         if (!waiting_[lane].events.empty()) wake_waiters(lane);
     }
-}
-
-void SharedLink::look_at_peer() {
-    if (transmitter_.look_at_peer()) look_again();
 }
 
 link::Passed SharedLink::pass(const link::Passing& passing) {
@@ -357,10 +364,15 @@ std::uint32_t SharedLink::post(std::uint32_t node, std::uint64_t offset, std::sp
     return fault;
 }
 
-void SharedLink::count_congestion() {
+void SharedLink::note_congestion(unsigned lanes) {
+    counted_ = lanes;
+    if (lanes == 0) {
+        may_wait_ = false;
+        transmitter_.have_none_pending();
+    }
     for (unsigned lane = 0; lane < waiting_.size(); ++lane) {
         ModelTime& since = congested_since_[lane];
-        if (congested(lane) == (since != kNever)) continue;
+        if ((lanes >> lane & 1) == (since != kNever ? 1u : 0u)) continue;
         if (since != kNever) counts_.credit_ps.add(events_.now() - since);
         since = since == kNever ? events_.now() : kNever;
     }
@@ -375,7 +387,8 @@ std::uint64_t SharedLink::without_room_ps() const {
 
 void SharedLink::keep_time() {
     count_congestion();
-    if (up() && needs_peer()) socket_.keep_ticking(true);
+    if (!needs_peer()) return;
+    if (up()) socket_.keep_ticking(true);
     look_for_room();
 }
 
@@ -383,6 +396,7 @@ void SharedLink::wait_for_room(unsigned lane, Event& event) {
     if (!up()) return events_.schedule(event, events_.now());
     // The first one has just looked.
     if (!congested(lane)) transmitter_.forget_news(lane);
+    may_wait_ = true;
     Waiting& waiting = waiting_[lane];
     // Who was called and has not got enough is first again.
     if (std::exchange(waiting.came, nullptr) == &event && !waiting.called)

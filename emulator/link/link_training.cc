@@ -14,6 +14,12 @@ namespace {
 constexpr unsigned kHandshakeTicks = 40;   // 2 s
 constexpr unsigned kServiceMessages = 64;  // socket messages in one service()
 
+// A hook as it is called for each message, without a look whether there is one.
+template <class Hook>
+Hook hook_or(const Hook& hook, Hook none) {
+    return hook ? hook : none;
+}
+
 }  // namespace
 
 SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& events, Vram& vram,
@@ -25,11 +31,8 @@ SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& event
       errors_(errors),
       hooks_(std::move(hooks)),
       receiver_(
-          events, vram, counters, [this](std::uint64_t offset) { hooks_.poke(offset); },
-          [this] { return !hooks_.poke_room || hooks_.poke_room(); },
-          [this](std::uint64_t offset, std::uint64_t bytes) {
-              if (hooks_.arrived) hooks_.arrived(offset, bytes);
-          },
+          events, vram, counters, hooks_.poke, hook_or(hooks_.poke_room, {[] { return true; }}),
+          hook_or(hooks_.arrived, {[](std::uint64_t, std::uint64_t) {}}),
           [this](std::uint32_t node, std::uint32_t epoch) {
               return comes_here(node) && epoch_of(node) == epoch;
           },
@@ -56,10 +59,10 @@ SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& event
                    {.wake = [this] { wake_peer(); },
                     .sent =
                         [this](ModelTime arrival) {
-                            if (in_step_ && hooks_.sent) hooks_.sent(peer_uid_, arrival);
+                            if (hooks_.sent) hooks_.sent(peer_uid_, arrival);
                         },
-                    .epoch_of = [this](std::uint32_t node) { return epoch_of(node); },
-                    .key_of = [this](std::uint32_t node) { return key_of(node); },
+                    .epoch_of = hook_or(hooks_.epoch_of, {[](std::uint32_t) { return 0u; }}),
+                    .key_of = hook_or(hooks_.key_of, {[](std::uint32_t) { return std::uint64_t{0}; }}),
                     .left = hooks_.crossed ? [this](const link::Message& message,
                                                     unsigned lane) { hooks_.crossed(message, lane, true); }
                                            : std::function<void(const link::Message&, unsigned)>()},

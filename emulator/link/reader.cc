@@ -115,7 +115,6 @@ const char* Reader::judge_op(const Message& message) const {
 }
 
 const char* Reader::receive(const Message& message) {
-    if (received_ > taken_) return nullptr;
     if (message.damaged > kMostDamaged) return "a message is damaged on its way without end";
     for (std::uint32_t n = 0; n < message.damaged; ++n) {
         if (damaged_passes(message, *channel_, n)) return "a damaged message has a good CRC";
@@ -125,7 +124,6 @@ const char* Reader::receive(const Message& message) {
         counts_->crc_errors.add();
         return "a message fails its CRC";
     }
-    received_ = taken_ + 1;
     return nullptr;
 }
 
@@ -135,38 +133,40 @@ Message Reader::peek(std::uint64_t index) const {
     return message;
 }
 
-std::expected<Message, std::string> Reader::look_at(std::uint64_t produced) {
+std::expected<const Message*, std::string> Reader::judge_next(std::uint64_t produced) {
+    judged_ = false;
     if (produced - taken_ > kRingEntries) {
         return std::unexpected(fmt::format("the peer's producer index {} is not within {} of {}", produced,
                                            kRingEntries, taken_));
     }
-    const Message message = peek(taken_);
-    const char* wrong = frames_ ? receive(message) : nullptr;
-    if (wrong == nullptr) wrong = judge(message);
+    head_ = peek(taken_);
+    const char* wrong = frames_ ? receive(head_) : nullptr;
+    if (wrong == nullptr) wrong = judge(head_);
     if (wrong != nullptr) {
         return std::unexpected(fmt::format("{} (message {})", wrong, taken_));
     }
-    return message;
+    judged_ = true;
+    return &head_;
 }
 
 std::expected<ModelTime, std::string> Reader::next_due(const EventQueue& events) {
-    const std::uint64_t now_produced = produced();
-    if (now_produced == taken_) return kNever;
-    const auto next = look_at(now_produced);
-    if (!next) return std::unexpected(next.error());
-    return std::max(events.now(), events.from_system(next->arrival_ps));
+    const auto first = next();
+    if (!first) return std::unexpected(first.error());
+    if (*first == nullptr) return kNever;
+    return std::max(events.now(), events.from_system((*first)->arrival_ps));
 }
 
-void Reader::take(const Message& message) {
+void Reader::take() {
     if (clock_ != nullptr)
         store_relaxed(channel_->heard_ps[taken_ % kRingEntries], later(clock_->system_now(), latency_));
     ++taken_;
-    payload_end_ = message.payload_end;
-    last_arrival_ = message.arrival_ps;
+    judged_ = false;
+    payload_end_ = head_.payload_end;
+    last_arrival_ = head_.arrival_ps;
     // The payload's credit first: who sees the message's credit may count on it.
     store_release(channel_->payload_consumed, payload_end_);
     store_release(channel_->consumed, taken_);
-    if (told_) told_(message);
+    if (told_) told_(head_);
 }
 
 }  // namespace orrery::emu::link

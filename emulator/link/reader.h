@@ -36,19 +36,32 @@ class Reader {
     // One load: is there a message that has not been taken?
     bool has_news() const { return is_open() && load_relaxed(channel_->produced) != taken_; }
     std::uint64_t produced() const { return load_acquire(channel_->produced); }
+    // The next message, judged; nullptr: the peer says that there is none. It is this card's own copy, and
+    // stays as it was judged, whatever the peer writes there later, until the look behind its take(); only
+    // one that the peer takes back is forgotten.
+    std::expected<const Message*, std::string> next() {
+        const std::uint64_t now_produced = produced();
+        if (now_produced != taken_) return look_at(now_produced);
+        judged_ = false;
+        return nullptr;
+    }
+    // The same, where the peer's `produced` says that there is one.
+    std::expected<const Message*, std::string> look_at(std::uint64_t produced) {
+        if (judged_ && produced - taken_ <= kRingEntries) return &head_;
+        return judge_next(produced);
+    }
     std::uint64_t taken() const { return taken_; }
     // How much of the payload area all messages until now have used, one after the other.
     std::uint64_t payload_end() const { return payload_end_; }
-    // The next message, judged; there is one if the peer's `produced` is right.
-    std::expected<Message, std::string> look_at(std::uint64_t produced);
     // When the next message is due by this card's clock; kNever: there is none.
     std::expected<ModelTime, std::string> next_due(const EventQueue& events);
-    // It is done.
-    void take(const Message& message);
+    // The one that was looked at last is done.
+    void take();
     // A later one, as the peer has it there now.
     Message peek(std::uint64_t index) const;
 
   private:
+    std::expected<const Message*, std::string> judge_next(std::uint64_t produced);
     const char* judge(const Message& message) const;
     const char* judge_op(const Message& message) const;
     static const char* judge_reduction(const Message& message);
@@ -64,8 +77,10 @@ class Reader {
     ModelTime latency_ = 0;
     bool frames_ = false;
     Takes takes_ = Takes::kRequests;
+    // What a judgment goes by changes with take(), open() and close() alone.
+    bool judged_ = false;
+    Message head_{};  // if judged_: the next message
     std::function<void(const Message&)> told_;
-    std::uint64_t received_ = 0;  // messages whose CRC was right
 };
 
 }  // namespace orrery::emu::link

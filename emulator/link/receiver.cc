@@ -32,6 +32,7 @@ Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke
       noted_(std::move(noted)),
       barrier_(std::move(barrier)),
       bytes_per_second_(bytes_per_second),
+      least_ps_(duration_ps(kLeastBytes, bytes_per_second)),
       counts_(counts),
       near_(counts),
       far_(counts),
@@ -70,6 +71,7 @@ void Receiver::close() {
     for (Reader* reader : {&near_, &far_, &near_back_, &far_back_})
         reader->close();
     unanswered_.reset();
+    given_ = 0;
     inbox_.reset();
     wanted_ = kNever;
     held_ = false;
@@ -113,27 +115,17 @@ void Receiver::show_reach(std::uint32_t node, const Reach& reach) {
 }
 
 void Receiver::set_need_wakeup(bool on) {
-    std::atomic_ref(inbox_->need_wakeup).store(on ? 1 : 0, std::memory_order_relaxed);
-    // Before the last look at `produced`: pairs with the sender's fence between message and need_wakeup.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    // Before the last look at `produced`, behind which the sender swaps it, too.
+    swap_word(inbox_->need_wakeup, on ? 1 : 0);
 }
-
-namespace {
-
-bool take_wish(std::uint32_t& word) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    std::atomic_ref wish(word);
-    return wish.load(std::memory_order_relaxed) != 0 && wish.exchange(0, std::memory_order_relaxed) != 0;
-}
-
-}  // namespace
 
 bool Receiver::take_credit_wish() {
-    return take_wish(inbox_->need_credit);
+    given_ = given();
+    return swap_word(inbox_->need_credit, 0) != 0;
 }
 
 bool Receiver::take_wish_in_step() {
-    return take_wish(inbox_->credit_in_step);
+    return swap_word(inbox_->credit_in_step, 0) != 0;
 }
 
 void Receiver::count_denied() {
@@ -237,7 +229,7 @@ void Receiver::give_owed() {
 
 void Receiver::consume(const Message& message) {
     execute(message);
-    near_.take(message);
+    near_.take();
 }
 
 std::expected<void, std::string> Receiver::look() {
@@ -247,6 +239,11 @@ std::expected<void, std::string> Receiver::look() {
     return {};
 }
 
+ModelTime Receiver::takes(const Message& message) const {
+    const std::uint64_t payload = payload_of(message);
+    return payload == 0 ? least_ps_ : duration_ps(kLeastBytes + payload, bytes_per_second_);
+}
+
 std::expected<bool, std::string> Receiver::pump() {
     wanted_ = kNever;
     held_ = false;
@@ -254,14 +251,13 @@ std::expected<bool, std::string> Receiver::pump() {
     std::uint64_t bytes = 0;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
-        const std::uint64_t produced = near_.produced();
-        if (produced == near_.taken()) {
+        const auto next = near_.next();
+        if (!next) return std::unexpected(next.error());
+        if (*next == nullptr) {
             late_since_ = kNever;
             return done > 0;
         }
-        const auto next = near_.look_at(produced);
-        if (!next) return std::unexpected(next.error());
-        const Message& message = *next;
+        const Message& message = **next;
         if (message.arrival_ps > events_.system_now()) {
             wanted_ = events_.from_system(message.arrival_ps);
             late_since_ = kNever;
@@ -283,7 +279,7 @@ std::expected<bool, std::string> Receiver::pump() {
         }
         consume(message);
         bytes += payload_of(message);
-        time_on_wire += duration_ps(kLeastBytes + payload_of(message), bytes_per_second_);
+        time_on_wire += takes(message);
     }
 }
 
@@ -296,13 +292,13 @@ std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
         const auto next = near_.look_at(index);
         if (!next)
             done = std::unexpected(next.error());
-        else if (has_payload(next->op) && next->payload_end - began > kPayloadBytes)
+        else if (has_payload((*next)->op) && (*next)->payload_end - began > kPayloadBytes)
             done = std::unexpected(
                 fmt::format("messages say more payload than there is room for (message {})", near_.taken()));
-        else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)
+        else if ((*next)->op == kOpSignal && owed_.size() >= kMaxOwed)
             done = false;
         else
-            consume(*next);
+            consume(**next);
     }
     hurrying_ = false;
     return done;

@@ -98,12 +98,19 @@ class Receiver {
 
     // One load: is there a message that nobody has looked at?
     bool has_news() const { return near_.has_news(); }
+    // The same of all channels.
+    bool has_any_news() const {
+        return near_.has_news() || far_.has_news() || near_back_.has_news() || far_back_.has_news();
+    }
     Reader& far() { return far_; }
     Reader& near_back() { return near_back_; }
     Reader& far_back() { return far_back_; }
     void show_alive() { store_release(inbox_->alive, ++alive_); }
     void set_need_wakeup(bool on);
-    // After pump(): the peer blocks until it gets credits, and is to be woken.
+    // Since the wishes were looked at last something was taken, so the peer has got credits. A wish that came
+    // since then comes from a peer that has seen those before.
+    bool has_given() const { return given() != given_; }
+    // Then: the peer blocks until it gets credits, and is to be woken.
     bool take_credit_wish();
     // Likewise: it is to be told of the time.
     bool take_wish_in_step();
@@ -113,6 +120,9 @@ class Receiver {
     static constexpr std::size_t kMaxOwed = std::size_t{4} * kRingEntries;
 
   private:
+    std::uint64_t given() const {
+        return near_.taken() + far_.taken() + near_back_.taken() + far_back_.taken();
+    }
     std::expected<bool, std::string> hurry_until(std::uint64_t index);
     void consume(const Message& message);
     void poke(std::uint64_t offset);
@@ -123,6 +133,7 @@ class Receiver {
     void execute(const Message& message);
     void refuse(const Message& message, Status status, bool tell);
     void carry_out(const Message& message, std::uint8_t* at);
+    ModelTime takes(const Message& message) const;
 
     EventQueue& events_;
     Vram& vram_;
@@ -136,6 +147,7 @@ class Receiver {
     Barrier barrier_;
     std::function<void(std::uint32_t node)> bad_key_;
     std::uint64_t bytes_per_second_;
+    ModelTime least_ps_;  // that a message takes there
     Counts& counts_;
     SharedArea inbox_;
     std::array<OwnGrant, ORR_LINK_GRANT_SLOTS> grants_{};
@@ -144,6 +156,7 @@ class Receiver {
     std::uint64_t lives_ = 0;  // how often it has been set
     Reader near_, far_, near_back_, far_back_;
     std::optional<Message> unanswered_;
+    std::uint64_t given_ = 0;  // messages whose credits the peer was told of if it wished so
     std::uint64_t alive_ = 0;
     ModelTime wanted_ = kNever;
     bool held_ = false;

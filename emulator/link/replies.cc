@@ -78,12 +78,12 @@ std::expected<bool, std::string> Replies::pump() {
     wanted_ = kNever;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
-        const std::uint64_t produced = reader_.produced();
-        if (produced == reader_.taken()) return done > 0;
-        const auto next = reader_.look_at(produced);
+        const auto next = reader_.next();
         if (!next) return std::unexpected(next.error());
-        if (next->arrival_ps > events_.system_now()) {
-            wanted_ = events_.from_system(next->arrival_ps);
+        if (*next == nullptr) return done > 0;
+        const Message& message = **next;
+        if (message.arrival_ps > events_.system_now()) {
+            wanted_ = events_.from_system(message.arrival_ps);
             return done > 0;
         }
         // As in Receiver: a peer that sends without end takes time.
@@ -91,9 +91,9 @@ std::expected<bool, std::string> Replies::pump() {
             wanted_ = later(events_.now(), time_on_wire);
             return true;
         }
-        take(*next);
-        reader_.take(*next);
-        time_on_wire += duration_ps(kLeastBytes + payload_of(*next), bytes_per_second_);
+        take(message);
+        reader_.take();
+        time_on_wire += duration_ps(kLeastBytes + payload_of(message), bytes_per_second_);
     }
 }
 

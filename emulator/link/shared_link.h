@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "emulator/link/forwarder.h"
@@ -68,6 +69,7 @@ class SharedLink {
 
     // Room has come back to the peer, or its last message was taken.
     bool taken();
+    void tell_of_room();
     bool all_taken() const;
 
     // Of a peer that left: something that no event and no room brings on.
@@ -122,6 +124,12 @@ class SharedLink {
     void tell_peer_drained(std::uint64_t drains);
 
     bool poll();
+    // Nothing has come, nobody waits for anything and no switch shows anything: poll() has nothing to do.
+    // What comes meanwhile waits for as long as this takes.
+    bool is_quiet() const {
+        return up() && !receiver_.has_any_news() && arrivals() == 0 && !congested() && !is_switch_ &&
+               !peer_is_switch_;
+    }
     bool look();
     bool look_to_pass(link::Forwarder& forwarder);
     bool look_for_replies();
@@ -130,17 +138,26 @@ class SharedLink {
     ModelTime act_at() const { return hooks_.act_at ? hooks_.act_at() : events_.now(); }
 
     void on_room(ModelTime);
+    // Of somebody who waits.
+    void poll_room();
     // In step: room comes at the time of its credits, and those who were called have come by a time.
     void look_for_room();
     void on_turns(ModelTime);
 
     // For somebody who waits.
     bool room_news() const;
-    void check_transmitter();
+    void check_transmitter() {
+        if (transmitter_.is_broken() || transmitter_.line().width() != width_ ||
+            transmitter_.forwards() != forwards_)
+            look_at_transmitter();
+    }
+    void look_at_transmitter();
     void set_forward(bool on);
 
     // Before anything is sent: by which channel a node is reached stays the same until the next look.
-    void look_at_peer();
+    void look_at_peer() {
+        if (transmitter_.look_at_peer()) look_again();
+    }
     // Room is no longer all that those who wait here wait for.
     void look_again();
 
@@ -175,11 +192,15 @@ class SharedLink {
     bool flush_answers(unsigned lane);
     void forget_answers();
     // Behind all that has been received at once: what answers to it have found takes the link down now.
-    void look_at_answers();
+    void look_at_answers() {
+        if (up()) check_transmitter();
+    }
     // What cannot be passed on.
     void cannot_pass(const link::Message& message, link::Status status);
     // A request to whose answer there is no room waits for that.
-    void stop_waiting_to_answer();
+    void stop_waiting_to_answer() {
+        if (std::exchange(waits_to_answer_, false)) forget(arrival_);
+    }
     void wait_to_answer();
     void end_requests();
     void routes_changed();
@@ -191,13 +212,20 @@ class SharedLink {
         return !waiting_[lane].events.empty() || transmitter_.has_pending(lane) ||
                !owed_answers_[lane].empty();
     }
-    bool congested() const {
+    // A bit each. Where nothing has begun to wait since nothing did there is nothing to look for.
+    unsigned congested_lanes() const {
+        if (!may_wait_ && !transmitter_.may_have_pending()) return 0;
+        unsigned lanes = 0;
         for (unsigned lane = 0; lane < link::Transmitter::kLanes; ++lane)
-            if (congested(lane)) return true;
-        return false;
+            lanes |= (congested(lane) ? 1u : 0u) << lane;
+        return lanes;
     }
+    bool congested() const { return congested_lanes() != 0; }
     // Whenever something may have begun or stopped waiting for room: the time of it.
-    void count_congestion();
+    void count_congestion() {
+        if (const unsigned lanes = congested_lanes(); lanes != counted_) note_congestion(lanes);
+    }
+    void note_congestion(unsigned lanes);
     std::uint64_t without_room_ps() const;
     // Something waits for what the peer's process does.
     bool needs_peer() const { return congested() || requests_.waits(); }
@@ -224,6 +252,7 @@ class SharedLink {
     const bool is_switch_;  // this end
     link::Counts counts_;
     std::array<ModelTime, link::Transmitter::kLanes> congested_since_;  // kNever: it is not
+    unsigned counted_ = 0;                                              // that are, a bit each
     link::Socket socket_;
     EventQueue& events_;
     Errors& errors_;
@@ -285,6 +314,7 @@ class SharedLink {
     ModelTime peer_clock_ = 0;
     std::uint64_t session_ = 0;
     std::array<Waiting, link::Transmitter::kLanes> waiting_;
+    bool may_wait_ = false;  // who is in there, or in owed_answers_
     bool forwards_ = false;  // as hooks_.changed has been told
     std::uint32_t silent_ticks_ = 0;
     std::uint64_t last_alive_ = 0;

@@ -75,11 +75,6 @@ Reach Transmitter::reach(std::uint32_t node) const {
     return load_reach(outbox_->reach[node]);
 }
 
-bool Transmitter::look_at_peer() {
-    const std::uint64_t node = load_relaxed(outbox_->node);
-    return std::exchange(peer_node_, node) != node;
-}
-
 std::uint32_t Transmitter::refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset,
                                    std::uint64_t bytes) {
     std::uint32_t fault = ORR_FAULT_NONE;
@@ -169,32 +164,26 @@ Transmitter::Fate Transmitter::faulty(Writer& to, Message& message) {
 
 void Transmitter::put(Writer& to, Message& message) {
     to.put(message);
-    hooks_.sent(message.arrival_ps);
+    if (in_step_) hooks_.sent(message.arrival_ps);
     if (hooks_.left) hooks_.left(message, static_cast<unsigned>(&to - lanes_.data()));
     counters_.add(ORR_CTR_LINK_TX_MESSAGES);
     counters_.add(ORR_CTR_LINK_TX_BYTES, wire_bytes_of(message));
     counts_.tx_messages.add();
     counts_.tx_bytes.add(wire_bytes_of(message));
-    // Pairs with the receiver's fence between need_wakeup and its last look at `produced`.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    std::atomic_ref need(outbox_->need_wakeup);
-    if (need.load(std::memory_order_relaxed) != 0 && need.exchange(0, std::memory_order_relaxed) != 0)
-        hooks_.wake();
+    // Behind the message, and before the owner's last look for one.
+    if (swap_word(outbox_->need_wakeup, 0) != 0) hooks_.wake();
 }
 
 void Transmitter::want_credit() {
-    std::atomic_ref(outbox_->need_credit).store(1, std::memory_order_relaxed);
-    // Before the last look at the credits: pairs with the owner's fence between them and need_credit.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    // Before the last look at the credits, behind which the owner swaps it, too.
+    swap_word(outbox_->need_credit, 1);
 }
 
 void Transmitter::want_credit_in_step() {
-    std::atomic_ref(outbox_->credit_in_step).store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    swap_word(outbox_->credit_in_step, 1);
 }
 
-void Transmitter::flush(unsigned lane) {
-    Writer& to = lanes_.at(lane);
+void Transmitter::flush(Writer& to) {
     while (!to.pending().empty() && to.room(payload_of(to.pending().front().message))) {
         Writer::Pending first = to.pending().front();
         to.pending().pop_front();
@@ -202,6 +191,12 @@ void Transmitter::flush(unsigned lane) {
         publish(to, first.message);
     }
     to.forget_refusal();
+}
+
+void Transmitter::put_off(Writer& to, const Message& message, std::span<const std::byte> data) {
+    may_have_pending_ = true;
+    to.pending().push_back({message, 0});
+    if (!data.empty()) std::memcpy(&to.pending().back().data, data.data(), data.size());
 }
 
 LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t offset,
@@ -215,13 +210,13 @@ LinkSend Transmitter::write(ModelTime now, std::uint32_t node, std::uint64_t off
     Writer& to = lanes_.at(lane);
     flush(lane);
     const bool room = to.pending().empty() && to.room(bytes);
-    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (is_broken()) return {.fault = ORR_FAULT_PEER_DOWN};
     if (!room) return {};
     Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(bytes);
     to.add_payload(message, data.data());
     const ModelTime sent = line_.send(message, now, bytes);
-    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (is_broken()) return {.fault = ORR_FAULT_PEER_DOWN};
     publish(to, message);
     return {.bytes = static_cast<std::size_t>(bytes), .sent_ps = sent};
 }
@@ -233,15 +228,14 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t
     const Lane lane = lane_of(node);
     Writer& to = lanes_.at(lane);
     flush(lane);
-    if (broken() || to.pending().size() == Writer::kMaxPending) return ORR_FAULT_PEER_DOWN;
+    if (is_broken() || to.pending().size() == Writer::kMaxPending) return ORR_FAULT_PEER_DOWN;
     Message message = message_to(node, kOpWrite, now, offset);
     message.bytes = static_cast<std::uint32_t>(data.size());
     line_.send(message, now, data.size());
-    if (broken()) return ORR_FAULT_PEER_DOWN;
-    to.pending().push_back({message, 0});
-    std::memcpy(&to.pending().back().data, data.data(), data.size());
+    if (is_broken()) return ORR_FAULT_PEER_DOWN;
+    put_off(to, message, data);
     flush(lane);
-    return broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
+    return is_broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
 
 std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64_t offset,
@@ -254,17 +248,18 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64
     Writer& to = lanes_.at(lane);
     flush(lane);
     const bool room = to.pending().empty() && to.room(0);
-    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (is_broken()) return ORR_FAULT_PEER_DOWN;
     if (!room && (!in_step_ || to.pending().size() == Writer::kMaxPending)) {
         to.refuse();
+        may_have_pending_ = true;
         return ORR_FAULT_PEER_BUSY;
     }
     Message message = message_to(node, kOpSignal, now, offset);
     message.value = value;
     line_.send(message, now, sizeof(orr_semaphore));
-    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (is_broken()) return ORR_FAULT_PEER_DOWN;
     if (!room) {
-        to.pending().push_back({message, 0});
+        put_off(to, message);
         return ORR_FAULT_NONE;
     }
     publish(to, message);
@@ -289,10 +284,10 @@ Transmitter::Asked Transmitter::send_now(Message& message, ModelTime now) {
     Writer& to = lanes_.at(lane);
     flush(lane);
     const bool room = to.pending().empty() && to.room(0);
-    if (broken()) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (is_broken()) return {.fault = ORR_FAULT_PEER_DOWN};
     if (!room) return {};
     line_.send(message, now, wire_bytes_of(message));
-    if (broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};
+    if (is_broken() || !publish(to, message)) return {.fault = ORR_FAULT_PEER_DOWN};
     return {.room = true};
 }
 
@@ -333,7 +328,7 @@ void Transmitter::answer(ModelTime at, const Message& request, const Answer& ans
     message.bytes = static_cast<std::uint32_t>(answer.data.size());
     if (message.bytes != 0) to.add_payload(message, answer.data.data());
     line_.send(message, at, wire_bytes_of(message));
-    if (broken() || publish(to, message) || broken() || lane == kFarBack || !to.room(0)) return;
+    if (is_broken() || publish(to, message) || is_broken() || lane == kFarBack || !to.room(0)) return;
     // A plan that loses answers does not lose this.
     message.bytes = message.payload_at = 0;
     message.value = 0;
@@ -349,7 +344,7 @@ std::uint32_t Transmitter::note(ModelTime now, std::uint32_t node, std::span<con
     Writer& to = lanes_.at(lane);
     flush(lane);
     const bool room = to.pending().empty() && to.room(data.size());
-    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (is_broken()) return ORR_FAULT_PEER_DOWN;
     if (!room) return ORR_FAULT_PEER_BUSY;
     Message message = message_to(node, kOpNote, now, 0);
     message.epoch = 0;
@@ -357,9 +352,9 @@ std::uint32_t Transmitter::note(ModelTime now, std::uint32_t node, std::span<con
     message.bytes = static_cast<std::uint32_t>(data.size());
     to.add_payload(message, data.data());
     line_.send(message, now, data.size());
-    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (is_broken()) return ORR_FAULT_PEER_DOWN;
     publish(to, message);
-    return broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
+    return is_broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
 
 std::uint32_t Transmitter::member(ModelTime now, std::uint32_t multicast, std::uint64_t base,
@@ -368,19 +363,19 @@ std::uint32_t Transmitter::member(ModelTime now, std::uint32_t multicast, std::u
     Writer& to = lanes_[kFar];
     flush(kFar);
     const bool room = to.pending().empty() && to.room(0);
-    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (is_broken()) return ORR_FAULT_PEER_DOWN;
     if (!room && to.pending().size() == Writer::kMaxPending) return ORR_FAULT_PEER_BUSY;
     Message message = message_to(multicast, kOpMember, now, base);
     message.value = who;
     // That its copies carry.
     message.key = hooks_.key_of(static_cast<std::uint32_t>(who & 0xffff));
     line_.send(message, now, wire_bytes_of(message));
-    if (broken()) return ORR_FAULT_PEER_DOWN;
+    if (is_broken()) return ORR_FAULT_PEER_DOWN;
     if (!room) {
-        to.pending().push_back({message, 0});
+        put_off(to, message);
         return ORR_FAULT_NONE;
     }
-    return publish(to, message) && !broken() ? ORR_FAULT_NONE : ORR_FAULT_PEER_DOWN;
+    return publish(to, message) && !is_broken() ? ORR_FAULT_NONE : ORR_FAULT_PEER_DOWN;
 }
 
 Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switching) {
@@ -395,7 +390,7 @@ Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switch
     if (later(later(message.arrival_ps, switching), latency_) >= kLatestSystemTime)
         return {.what = Passed::kLost};
     const bool room = to.pending().empty() && to.room(payload_of(message));
-    if (broken() || !forward_) return {.what = Passed::kLost};
+    if (is_broken() || !forward_) return {.what = Passed::kLost};
     if (!room) return {.what = Passed::kNoRoom};
     if (!passing.data.empty())
         to.add_payload(message, passing.data.data());
@@ -416,7 +411,7 @@ Passed Transmitter::pass(ModelTime now, const Passing& passing, ModelTime switch
     const bool late = in_step_ && now > message.send_ps;
     if (late) begin = std::max(begin, now);
     const ModelTime through = line_.send(message, begin, bytes, end);
-    if (broken() || !publish(to, message)) return {.what = Passed::kLost};
+    if (is_broken() || !publish(to, message)) return {.what = Passed::kLost};
     return {.what = Passed::kGone, .through = through};
 }
 

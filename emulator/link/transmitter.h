@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "emulator/faults/faults.h"
 #include "emulator/link/counts.h"
@@ -24,8 +25,8 @@ namespace orrery::emu::link {
 class Transmitter {
   public:
     struct Hooks {
-        std::function<void()> wake;                                 // sends kWake to the peer
-        std::function<void(ModelTime)> sent;                        // when each message arrives there
+        std::function<void()> wake;           // sends kWake to the peer
+        std::function<void(ModelTime)> sent;  // of one that keeps step: when each message arrives there
         std::function<std::uint32_t(std::uint32_t node)> epoch_of;  // of the way to a node
         std::function<std::uint64_t(std::uint32_t node)> key_of;    // that requests to it carry
         std::function<void(const Message&, unsigned lane)> left;    // each message; may be empty
@@ -92,11 +93,18 @@ class Transmitter {
     // that after its end came.
     Passed pass(ModelTime now, const Passing& passing, ModelTime switching);
     std::uint64_t bytes_per_second() const { return line_.bytes_per_second(); }
-    // Why this link must go down, if it must.
+    // Whether this link must go down, and why.
+    bool is_broken() const {
+        return lanes_[kNear].is_broken() || lanes_[kFar].is_broken() || lanes_[kNearBack].is_broken() ||
+               lanes_[kFarBack].is_broken() || line_.failed() || broken_;
+    }
     const std::optional<std::string>& broken() const;
 
     // The peer's number, which it writes when it likes: as it was at the last look. True: it is another one.
-    bool look_at_peer();
+    bool look_at_peer() {
+        const std::uint64_t node = load_relaxed(outbox_->node);
+        return std::exchange(peer_node_, node) != node;
+    }
     // What the peer shows at this moment; it is open. drains_done(): of a switch.
     std::uint64_t shown_node() const { return load_relaxed(outbox_->node); }
     std::uint64_t lives() const { return load_acquire(outbox_->lives); }
@@ -127,7 +135,13 @@ class Transmitter {
     ModelTime next_credit(unsigned lane) const { return lanes_.at(lane).next_credit(); }
     // Stores that wait for room, or a signal that got none. flush(): sends what has room now.
     bool has_pending(unsigned lane) const { return lanes_.at(lane).waits(); }
-    void flush(unsigned lane);
+    // Whether any lane may have some: once nothing has been refused or put off since none had, there is
+    // nothing to look for.
+    bool may_have_pending() const { return may_have_pending_; }
+    void have_none_pending() { may_have_pending_ = false; }
+    void flush(unsigned lane) {
+        if (has_pending(lane)) flush(lanes_.at(lane));
+    }
     // The peer has taken all requests, so it is for others to answer.
     bool all_taken() const { return lanes_[kNear].all_taken() && lanes_[kFar].all_taken(); }
     // Messages of a lane that the peer says it has taken.
@@ -150,6 +164,8 @@ class Transmitter {
     void put(Writer& to, Message& message);
     enum class Fate : std::uint8_t { kGoes, kGone, kLost };
     Fate faulty(Writer& to, Message& message);
+    void flush(Writer& to);
+    void put_off(Writer& to, const Message& message, std::span<const std::byte> data = {});
     void break_link(std::string why);
     Writer& to(std::uint32_t node) { return lanes_.at(lane_of(node)); }
 
@@ -171,6 +187,7 @@ class Transmitter {
     std::optional<std::string> broken_;
     std::array<Writer, kLanes> lanes_;
     bool in_step_ = false;
+    bool may_have_pending_ = false;
 };
 
 }  // namespace orrery::emu::link

@@ -60,6 +60,7 @@ class Writer {
     void forget_refusal();
 
     // The peer's credits make no sense.
+    bool is_broken() const { return broken_.has_value(); }
     const std::optional<std::string>& broken() const { return broken_; }
 
   private:

@@ -50,6 +50,16 @@ class BadPeerTest : public testing::Test {
         bad->push(message);
         expect_down(reason);
     }
+    // Of the semaphore at 0x100, in the future.
+    static link::Message good_signal(const RawPeer& peer) {
+        link::Message message = peer.good();
+        message.op = link::kOpSignal;
+        message.bytes = 0;
+        message.payload_end = 0;
+        message.value = 7;
+        message.arrival_ps = message.head_ps = ModelTime{1} << 50;
+        return message;
+    }
     void spoil_hello(const std::string& reason, const std::function<void(link::Hello&)>& spoil) {
         SCOPED_TRACE(reason);
         auto bad = peer();
@@ -217,6 +227,51 @@ TEST_F(BadPeerTest, BadIndices) {
     std::atomic_ref(bad->outbox->near.produced).store(1);  // back
     expect_down("producer index");
     expect_alive();
+}
+
+// A message is copied and judged once: what the peer writes there afterwards is nothing to it.
+TEST_F(BadPeerTest, WhatWasJudgedIsWhatIsDone) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    link::Message signal = good_signal(*bad);
+    bad->push(signal);
+    card.round();
+    ASSERT_NE(card.port->next_arrival(), kNever) << "it has been seen";
+    link::Message& there = bad->outbox->near.ring[0];
+    there.op = 99;
+    there.offset = 0x200;
+    there.arrival_ps = 0;
+    while (card.idle_round()) {
+    }
+    EXPECT_EQ(card.port->state(), ORR_LINK_UP) << card.port->down_reason();
+    EXPECT_EQ(*card.words(0x100), 7u);
+    EXPECT_EQ(*card.words(0x200), 0u);
+    // The next one has a judgment of its own.
+    signal = good_signal(*bad);
+    signal.op = 99;
+    bad->push(signal);
+    expect_down("unknown operation (message 1)");
+}
+
+TEST_F(BadPeerTest, WhatIsTakenBackIsNotDone) {
+    auto bad = peer();
+    ASSERT_TRUE(bad->handshake(card));
+    bad->push(good_signal(*bad));
+    card.round();
+    ASSERT_NE(card.port->next_arrival(), kNever) << "it has been seen";
+    std::atomic_ref(bad->outbox->near.produced).store(0);
+    while (card.idle_round()) {
+    }
+    EXPECT_EQ(*card.words(0x100), 0u);
+    bad->next = 0;
+    link::Message another = good_signal(*bad);
+    another.offset = 0x200;
+    bad->push(another);
+    while (card.idle_round()) {
+    }
+    EXPECT_EQ(*card.words(0x100), 0u);
+    EXPECT_EQ(*card.words(0x200), 7u);
+    EXPECT_EQ(card.port->state(), ORR_LINK_UP);
 }
 
 // What was seen of messages that lie in the future does not stand when the peer takes its index back.
