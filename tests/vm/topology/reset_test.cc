@@ -81,8 +81,10 @@ class ResetLink : public ::testing::Test {
             ASSERT_OK(orrMalloc(&memory_[i], kBytes));
             ASSERT_OK(orrSemaphoreCreate(&semaphore_[i], 0));
         }
+        ASSERT_OK(orrMalloc(&mark_, sizeof(turn_)));  // on card 0
     }
     void TearDown() override {
+        EXPECT_OK(orrFree(mark_));
         for (int i = 0; i < 2; ++i) {
             EXPECT_OK(orrStreamDestroy(stream_[i]));
             EXPECT_OK(orrSemaphoreDestroy(semaphore_[i]));
@@ -98,17 +100,25 @@ class ResetLink : public ::testing::Test {
     Ends copy(When when) {
         if (when == When::kBefore) link_.reset();
         ++turn_;
+        EXPECT_OK(orrMemcpy(mark_, &turn_, sizeof(turn_), orrMemcpyHostToDevice));
         EXPECT_OK(orrStreamWaitSemaphore(stream_[1], semaphore_[1], turn_, nullptr));
         // As many as a ring takes: what has not crossed by then is lost, and costs nothing.
         for (int i = 0; i < (when == When::kDuring ? 900 : 1); ++i) {
             EXPECT_OK(orrMemcpyAsync(memory_[1], memory_[0], kBytes, orrMemcpyDeviceToDevice, stream_[0]));
             if (i == 0) EXPECT_OK(orrStreamSignalSemaphore(stream_[0], semaphore_[0], turn_));
         }
+        EXPECT_OK(orrMemcpyAsync(memory_[1], mark_, sizeof(turn_), orrMemcpyDeviceToDevice, stream_[0]));
         EXPECT_OK(orrStreamSignalSemaphore(stream_[0], semaphore_[1], turn_));
         EXPECT_OK(orrSemaphoreWait(semaphore_[0], turn_, kLongNs));
         if (when == When::kAfter) (void)ends();
         if (when != When::kBefore) link_.reset();
-        return ends();
+        const Ends told = ends();
+        if (told.here == orrSuccess) {
+            std::uint64_t there = 0;
+            EXPECT_OK(orrMemcpy(&there, memory_[1], sizeof(there), orrMemcpyDeviceToHost));
+            EXPECT_EQ(there, turn_) << "the last of it was lost, and nobody told";
+        }
+        return told;
     }
     // A signal that is behind a gate of card 0 while the link is down.
     Ends signal(When when, bool declared) {
@@ -164,6 +174,7 @@ class ResetLink : public ::testing::Test {
     Link link_;
     orrStream_t stream_[2]{};
     void* memory_[2]{};
+    void* mark_ = nullptr;
     orrSemaphore_t semaphore_[2]{};
     std::uint64_t turn_ = 0;  // of copy()
 };

@@ -70,11 +70,13 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         ASSERT_OK(orrDeviceEnablePeerAccess(0, 0));
         ASSERT_OK(orrMalloc(&remote_, kBytes));
         ASSERT_OK(orrMemset(remote_, 0, kBytes));
+        ASSERT_OK(orrMalloc(&marks_[0], sizeof(mark_)));
         ASSERT_OK(orrSemaphoreCreate(&arrived_, 0));
         ASSERT_OK(orrSetDevice(0));
         ASSERT_OK(orrDeviceEnablePeerAccess(last_, 0));
         ASSERT_OK(orrMalloc(&local_, kBytes));
         ASSERT_OK(orrMemset(local_, 1, kBytes));
+        ASSERT_OK(orrMalloc(&marks_[1], sizeof(mark_)));
         void* words = nullptr;
         ASSERT_OK(orrMallocHost(&words, 4096, 0));
         std::memset(words, 0, 4096);
@@ -90,6 +92,8 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         EXPECT_OK(orrSemaphoreDestroy(arrived_));
         EXPECT_OK(orrFree(remote_));
         EXPECT_OK(orrFree(local_));
+        for (void* mark : marks_)
+            EXPECT_OK(orrFree(mark));
         EXPECT_OK(orrFreeHost(words_));
     }
 
@@ -175,7 +179,7 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
     }
 
     // What is under way comes to its end if nobody cuts it.
-    bool is_a_store() const {
+    bool ends_by_itself() const {
         return what() == Crosses::kWrite || what() == Crosses::kRead || what() == Crosses::kMulticast ||
                what() == Crosses::kReduction || what() == Crosses::kGraph;
     }
@@ -365,20 +369,21 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
         orrEvent_t begun = nullptr;
         switch (what()) {
             case Crosses::kWrite:
-            case Crosses::kRead:
+            case Crosses::kRead: {
+                const bool writes = what() == Crosses::kWrite;
+                void *const to = writes ? remote_ : local_, *const from = writes ? local_ : remote_;
+                ++mark_;
+                ASSERT_OK(orrMemcpy(marks_[writes], &mark_, sizeof(mark_), orrMemcpyHostToDevice));
                 ASSERT_OK(orrEventCreate(&begun, 0));
                 for (int copy = 0; copy < many_copies(); ++copy) {
-                    void *const to = what() == Crosses::kWrite ? remote_ : local_, *const from =
-                                                                                       what() ==
-                                                                                               Crosses::kWrite
-                                                                                           ? local_
-                                                                                           : remote_;
                     ASSERT_OK(orrMemcpyAsync(to, from, kBytes, orrMemcpyDefault, here_->stream));
                     if (copy == 0) ASSERT_OK(orrEventRecord(begun, here_->stream));
                 }
+                ASSERT_OK(orrMemcpyAsync(to, marks_[writes], sizeof(mark_), orrMemcpyDefault, here_->stream));
                 ASSERT_OK(orrEventSynchronize(begun));
                 ASSERT_OK(orrEventDestroy(begun));
                 break;
+            }
             case Crosses::kSignal:
                 GTEST_FAIL() << "there is no such cell";
             case Crosses::kBarrier:
@@ -420,6 +425,14 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
                 begin_kernel();
         }
     }
+    // Who is told that all has crossed finds the last of it.
+    void expect_mark() {
+        if (what() != Crosses::kWrite && what() != Crosses::kRead) return;
+        std::uint64_t there = 0;
+        ASSERT_OK(orrMemcpy(&there, what() == Crosses::kWrite ? remote_ : local_, sizeof(there),
+                            orrMemcpyDeviceToHost));
+        ASSERT_EQ(there, mark_) << "it was lost, and nobody told";
+    }
     // What whoever waits for it is told.
     orrError_t learn() {
         if (what() == Crosses::kTasks) return end_tasks();
@@ -445,6 +458,8 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
     orrTaskGraph_t tasks_ = nullptr;
     orrTaskData_t datum_ = nullptr;
     std::uint64_t task_count_ = 0;
+    void* marks_[2]{};  // there, here
+    std::uint64_t mark_ = 0;
     std::string told_text_;
 };
 
@@ -490,8 +505,9 @@ TEST_P(LinkDown, TheRightOneIsTold) {
     // A link that goes down while nothing of the tasks is on it takes nothing from them: all is done, and the
     // next ones' is cut. On a slow host it stands idle for most of the time. So it is with copies that have
     // all crossed while this process stood still.
-    const int most = what() == Crosses::kTasks ? 20 : is_a_store() ? 10 : 0;
+    const int most = what() == Crosses::kTasks ? 20 : ends_by_itself() ? 10 : 0;
     for (int tries = 0; when == When::kDuring && told == orrSuccess && tries < most; ++tries) {
+        ASSERT_NO_FATAL_FAILURE(expect_mark());
         drop_multicast();  // its way is lost, if nothing that it carried
         ASSERT_NO_FATAL_FAILURE(begin());
         ASSERT_NO_FATAL_FAILURE(cut());
@@ -501,6 +517,9 @@ TEST_P(LinkDown, TheRightOneIsTold) {
     store(0, 1);  // a kernel that nobody has told ends
     EXPECT_EQ(told, orrErrorPeerAccess) << text;
     EXPECT_THAT(text, ::testing::AnyOf(::testing::HasSubstr("link"), ::testing::HasSubstr("way"))) << text;
+    // And not what is left to say after the library has waited for 20 s.
+    EXPECT_THAT(text, ::testing::Not(::testing::AnyOf(::testing::HasSubstr("did not arrive there"),
+                                                      ::testing::HasSubstr("is still on its way"))));
     // A group's cause and a driver's refusal know only that the way is gone.
     if (!stands() && what() != Crosses::kTasks && !is_between_switches()) {
         EXPECT_THAT(text, named_link()) << text;

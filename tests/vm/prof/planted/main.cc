@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
         planted::list(word == "--list-in-step", word == "--list");
         return 0;
     }
-    if (argc == 2 && word.starts_with("--list-blind")) {
+    if (argc == 2 &&
+        (word == "--list-blind" || word == "--list-blind-first" || word == "--list-blind-in-step")) {
         planted::list_blind(word == "--list-blind-in-step", word != "--list-blind-first");
         return 0;
     }
@@ -26,7 +27,8 @@ int main(int argc, char** argv) {
     if (one == nullptr) {
         fmt::print(
             stderr,
-            "usage: planted CASE | --judge CASE | --strict CASE | --list | --list-first | --list-in-step\n");
+            "usage: planted CASE | --judge CASE | --strict CASE | --list | --list-first | --list-in-step |\n"
+            "       --list-blind | --list-blind-first | --list-blind-in-step\n");
         return 2;
     }
     try {

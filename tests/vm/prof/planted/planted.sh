@@ -2,7 +2,12 @@
 # planted.sh --list...: what explain says of programs whose limit is known.
 set -eu
 wrong=0
-for name in $(planted "$1"); do
+names=$(planted "$1")
+[ "$names" ] || {
+    echo "planted $1 names none"
+    exit 1
+}
+for name in $names; do
     orrery-prof record --counters -o /tmp/one.prof -- planted "$name" >/tmp/log 2>&1 || {
         cat /tmp/log
         exit 1
