@@ -1,6 +1,7 @@
 #include "tests/vm/kmod/pci.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/klog.h>
 #include <unistd.h>
 
@@ -81,6 +82,15 @@ std::string read_file(const std::string& path) {
     std::string text;
     std::getline(file, text);
     return text;
+}
+
+TimeOut::TimeOut(const std::string& parameter, const std::string& milliseconds)
+    : path_("/sys/module/orrery/parameters/" + parameter), was_(read_file(path_)) {
+    EXPECT_TRUE(write_file(path_, milliseconds)) << path_;
+}
+
+TimeOut::~TimeOut() {
+    EXPECT_TRUE(write_file(path_, was_)) << path_;
 }
 
 }  // namespace orrery::kmod_test

@@ -32,4 +32,17 @@ bool write_file(const std::string& path, const std::string& text);
 // The first line.
 std::string read_file(const std::string& path);
 
+// A limit that the driver has by a parameter of its module, while this lives. For root.
+class TimeOut {
+  public:
+    TimeOut(const std::string& parameter, const std::string& milliseconds);
+    ~TimeOut();
+    TimeOut(const TimeOut&) = delete;
+    TimeOut& operator=(const TimeOut&) = delete;
+
+  private:
+    std::string path_;
+    std::string was_;
+};
+
 }  // namespace orrery::kmod_test

@@ -198,22 +198,6 @@ TEST_F(Liar, HaltsAndSilenceEnd) {
     }
 }
 
-// The time that a firmware has for something, while a test runs.
-class TimeOut {
-  public:
-    TimeOut(const std::string& parameter, const std::string& milliseconds)
-        : path_("/sys/module/orrery/parameters/" + parameter), was_(read_file(path_)) {
-        EXPECT_TRUE(write_file(path_, milliseconds));
-    }
-    ~TimeOut() { write_file(path_, was_); }
-    TimeOut(const TimeOut&) = delete;
-    TimeOut& operator=(const TimeOut&) = delete;
-
-  private:
-    std::string path_;
-    std::string was_;
-};
-
 // One that has much to do and says so by its heartbeat is neither restarted nor given up.
 TEST_F(Liar, ASlowAnswerIsWaitedFor) {
     // Nor if its card has no CPU for a while.
