@@ -14,4 +14,8 @@ hold() { # NUMBER
     echo ok
 }
 serve hold hold "$vm" --cards 3 --sync=lockstep --card-arg --gdb --card-arg 0 --logs "$logs" --share "$share" "$@"
+if [ "$status" = 0 ] && [ "$number" = 0 ]; then
+    echo "held.sh: nobody had the card held: what was to be tested was not" >&2
+    exit 1
+fi
 exit "$status"

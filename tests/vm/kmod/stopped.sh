@@ -10,20 +10,31 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../../system/runtime/hand.sh"
 rm -rf -- "$logs"
 : >"$share/stops"
-until_there() { while [ ! -e "$1" ]; do sleep 0.01; done; }
+tracer=
+until_there() { # FILE: that the tracer makes; false if it ends without
+    while [ ! -e "$1" ]; do
+        kill -0 "$tracer" 2>/dev/null || [ -e "$1" ] || return 1
+        sleep 0.01
+    done
+}
 
 stop() { # NUMBER
     if [ "$(cat "$share/stop.$1")" = on ]; then
         local pid
         pid=$(sed -n '/"cards"/,$ s/.*"pid": "\?\([^",]*\).*/\1/p' "$logs/run.json" | head -n 1)
         perl "$here/stop_threads.pl" "$pid" "$share/stopped" &
-        until_there "$share/stopped"
+        tracer=$!
+        until_there "$share/stopped" || { echo "error: the card's threads cannot be stopped"; return; }
     else
-        rm "$share/stopped"
-        until_there "$share/stopped.off"
+        rm -f "$share/stopped"
+        until_there "$share/stopped.off" || { echo "error: nobody holds the card's threads"; return; }
         rm "$share/stopped.off"
     fi
     echo ok
 }
 serve stop stop "$vm" --cards 1 --logs "$logs" --share "$share" "$@"
+if [ "$status" = 0 ] && [ "$number" = 0 ]; then
+    echo "stopped.sh: nobody had the card stopped: what was to be tested was not" >&2
+    exit 1
+fi
 exit "$status"
