@@ -22,7 +22,10 @@ told() { awk -v card="$2" -v name="\"$3\":" '$1 == name && n++ == card { print $
 late() { cat /sys/kernel/debug/accel/*/waits | awk '$1 == "late_snapshots" { n += $2 } END { print n + 0 }'; }
 
 # Around a sample on two cards: what orrDeviceGetCounters tells of the time between. Anew if a card was late.
+tries=0
 while :; do
+    tries=$((tries + 1))
+    [ $tries -le 20 ] || fail "a card was late each of 20 times"
     was_late=$(late)
     orrery-smi --json >/tmp/before || fail "orrery-smi"
     perf stat -x, -o /tmp/stat -a -e '{orrery_0/time_ps/,orrery_0/core_busy_ps/,orrery_0/core_idle_ps/}' \

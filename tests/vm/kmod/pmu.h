@@ -57,11 +57,13 @@ struct PmuEvent {
     // Reads until the card has answered: without an answer an event stands where it stood, and one that was
     // started without has not begun.
     std::uint64_t count() const {
-        std::uint64_t value = 0, late = 0;
-        do {
-            late = late_snapshots();
+        std::uint64_t value = 0;
+        for (int tries = 0; tries < 20; tries++) {
+            const std::uint64_t late = late_snapshots();
             EXPECT_EQ(::read(file.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
-        } while (late_snapshots() != late);
+            if (late_snapshots() == late) return value;
+        }
+        ADD_FAILURE() << "a card was late each of 20 times";
         return value;
     }
     File file;
