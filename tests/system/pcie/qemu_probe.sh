@@ -23,7 +23,7 @@ fail() {
 # The firmware has no say in when QEMU reads commands; it probes within the first second or so. The monitor is
 # asked again until the card's BARs are there.
 qemu() { # machine, monitor commands on stdin
-    timeout 270 "$tree/lib64/ld-linux-x86-64.so.2" --library-path "$tree/usr/lib/x86_64-linux-gnu" \
+    timeout 100 "$tree/lib64/ld-linux-x86-64.so.2" --library-path "$tree/usr/lib/x86_64-linux-gnu" \
         "$tree/usr/bin/qemu-system-x86_64" -L "$tree/usr/share/qemu" -L "$tree/usr/share/seabios" \
         -machine "$1" -accel tcg -m 256 -object memory-backend-memfd,id=ram,size=256M,share=on -nodefaults \
         -display none -monitor stdio -device pcie-root-port,id=port0,chassis=1,slot=1 -device \

@@ -5,7 +5,7 @@
 set -u
 # shellcheck source=tests/vm/kmod/guest_functions.sh
 . /tests/guest_functions.sh
-hang=200 # seconds; the host counts what is too long
+hang=120 # seconds; the host counts what is too long
 addresses=
 for driven in /sys/bus/pci/drivers/orrery/0000:*; do
     [ ! -e "$driven" ] || addresses="$addresses ${driven##*/}"
