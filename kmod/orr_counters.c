@@ -151,7 +151,7 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 		left -= min3(left, took, ORR_SNAPSHOT_LOOK);
 		if (orr_is_lost(odev))
 			ret = -ENODEV;
-		else if (signal_pending(current))
+		else if (fatal_signal_pending(current))
 			ret = -ERESTARTSYS;
 		else if (!left || (looks >= ORR_SNAPSHOT_LEAST && time_after(jiffies, until)))
 			ret = -ETIMEDOUT;

@@ -100,7 +100,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
         const auto next = reader_.next();
         if (!next) return std::unexpected(next.error());
         if (*next == nullptr) {
-            drain_to_ = force_to_ = 0;  // also if the peer has taken back what it had said
+            drain_to_ = force_to_ = 0;
             break;
         }
         const Message& first = **next;

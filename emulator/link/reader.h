@@ -37,12 +37,12 @@ class Reader {
     bool has_news() const { return is_open() && load_relaxed(channel_->produced) != taken_; }
     std::uint64_t produced() const { return load_acquire(channel_->produced); }
     // The next message, judged; nullptr: the peer says that there is none. It is this card's own copy, and
-    // stays as it was judged, whatever the peer writes there later, until the look behind its take(); only
-    // one that the peer takes back is forgotten.
+    // stays as it was judged, whatever the peer writes there later, until the look behind its take(). Others
+    // may have begun with it, so a peer that takes it back then is wrong.
     std::expected<const Message*, std::string> next() {
         const std::uint64_t now_produced = produced();
         if (now_produced != taken_) return look_at(now_produced);
-        judged_ = false;
+        if (judged_) return std::unexpected("a message was taken back when it had been seen");
         return nullptr;
     }
     // The same, where the peer's `produced` says that there is one.

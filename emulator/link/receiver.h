@@ -163,7 +163,7 @@ class Receiver {
     bool hurrying_ = false;
     std::deque<std::uint64_t> owed_;  // pokes
     // Signals in the ring below scanned_: index + 1 of the last for each semaphore. As the peer had it there
-    // then; what is executed is judged again.
+    // then; what is carried out is what next() judged.
     std::unordered_map<std::uint64_t, std::uint64_t> on_the_way_;
     std::uint64_t scanned_ = 0;
     ModelTime late_since_ = kNever;  // messages from here on are late by this port's own doing

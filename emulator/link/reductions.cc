@@ -71,7 +71,8 @@ void Reductions::lose(std::uint32_t tag, Entry& entry, Part& part, Status why) {
 }
 
 void Reductions::lose(std::uint32_t tag, unsigned member, Status why) {
-    if (Entry* const entry = find(tag)) lose(tag, *entry, entry->parts.at(member), why);
+    Entry* const entry = find(tag);
+    if (entry != nullptr && member < entry->parts.size()) lose(tag, *entry, entry->parts[member], why);
 }
 
 Reductions::Took Reductions::take(const Message& part, const Channel& from, bool good) {
