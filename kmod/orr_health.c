@@ -176,9 +176,9 @@ static void orr_lost_work(struct work_struct *work)
 void orr_device_lost(struct orr_device *odev, const char *reason)
 {
 	/*
-	 * Of several reasons the first counts. It is there before the bit, and so is the line in the log: whose
-	 * wait ends, or who asks for something, may look for the cause at once. Only a second who finds it lost
-	 * does not wait for that line, for whoever returns from here relies on the bit.
+	 * Of several reasons the first counts. It is there before the bit, and so is the line in the log:
+	 * whose wait ends, or who asks for something, may look for the cause at once. Only a second who
+	 * finds it lost does not wait for that line, for whoever returns from here relies on the bit.
 	 */
 	if (!cmpxchg(&odev->lost_reason, NULL, reason) && !odev->unbinding)
 		drm_err(&odev->drm, "the card is lost: %s. Its users get -ENODEV; unbind and bind the driver to start it again\n",
