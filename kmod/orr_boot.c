@@ -21,7 +21,7 @@ MODULE_PARM_DESC(boot_timeout_ms, "Time the firmware has to boot, in millisecond
 
 /* The image is there and has been checked once, and others wait. */
 #define ORR_BOOT_AGAIN_MS 5000u
-/* A look takes no more of the time for a boot: of a machine or a card that stands there are none. */
+/* See orr_left_after_look(). */
 #define ORR_BOOT_LOOK_MS 50u
 /* But nobody waits longer than so many times the limit for a card that takes its time for each look. */
 #define ORR_BOOT_PATIENCE 12u
@@ -177,14 +177,12 @@ static int orr_boot_wait(struct orr_device *odev, unsigned int timeout_ms)
 	unsigned long held_end = jiffies + msecs_to_jiffies(timeout_ms) +
 				 msecs_to_jiffies(orr_restart_held_ms(odev));
 	unsigned long guard_end = jiffies + ORR_BOOT_PATIENCE * msecs_to_jiffies(timeout_ms);
-	unsigned long took, looked = jiffies, left = msecs_to_jiffies(timeout_ms);
+	unsigned long looked = jiffies, left = msecs_to_jiffies(timeout_ms);
 	bool last;
 	int ret;
 
 	do {
-		took = jiffies - looked;
-		looked += took;
-		left -= min3(left, took, msecs_to_jiffies(ORR_BOOT_LOOK_MS));
+		left = orr_left_after_look(left, &looked, msecs_to_jiffies(ORR_BOOT_LOOK_MS));
 		last = !left || time_after(jiffies, guard_end);
 		ret = orr_boot_poll(odev);
 		if (ret != -EAGAIN)

@@ -16,7 +16,7 @@
 
 /* A busy host's card may be late. */
 #define ORR_SNAPSHOT_TIMEOUT HZ
-/* A look takes no more of that, however long: of a machine or a card that stands there are none. */
+/* See orr_left_after_look(). */
 #define ORR_SNAPSHOT_LOOK msecs_to_jiffies(5)
 /* With all who were before him a reader waits no longer, but he has looked so often. */
 #define ORR_SNAPSHOT_IN_ALL (5 * HZ)
@@ -126,7 +126,7 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 {
 	struct orr_snapshot *snapshot = &odev->snapshot;
 	const unsigned long until = jiffies + ORR_SNAPSHOT_IN_ALL;
-	unsigned long looked, took, left = ORR_SNAPSHOT_TIMEOUT;
+	unsigned long looked, left = ORR_SNAPSHOT_TIMEOUT;
 	unsigned int looks;
 	int ret;
 
@@ -146,9 +146,7 @@ int orr_counters_read(struct orr_device *odev, u32 first, u32 count, u64 *values
 		}
 		if (ret != -EAGAIN)
 			break;
-		took = jiffies - looked;
-		looked += took;
-		left -= min3(left, took, ORR_SNAPSHOT_LOOK);
+		left = orr_left_after_look(left, &looked, ORR_SNAPSHOT_LOOK);
 		if (orr_is_lost(odev))
 			ret = -ENODEV;
 		else if (fatal_signal_pending(current))

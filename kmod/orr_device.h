@@ -54,7 +54,9 @@
 #include <linux/completion.h>
 #include <linux/idr.h>
 #include <linux/io.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/rwsem.h>
@@ -476,6 +478,23 @@ static inline bool orr_fw_fails(struct orr_device *odev)
 static inline bool orr_is_lost(const struct orr_device *odev)
 {
 	return test_bit(0, &odev->lost);
+}
+
+/**
+ * orr_left_after_look - what is left of a limit that passes in looks, and not in time
+ * @left: what was left, in jiffies
+ * @looked: the last look, in jiffies; filled in with this one
+ * @most: a look takes no more of it, however long: of a machine or a card that stands there are none
+ *
+ * Return: what is left.
+ */
+static inline unsigned long orr_left_after_look(unsigned long left, unsigned long *looked,
+						unsigned long most)
+{
+	unsigned long took = jiffies - *looked;
+
+	*looked += took;
+	return left - min3(left, took, most);
 }
 
 /**
