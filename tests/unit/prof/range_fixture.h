@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/unit/prof/stream_fixture.h"
+#include "tests/unit/prof/subscription.h"
 
 namespace orrery::umd::test {
 
@@ -32,14 +33,7 @@ struct Range {
 // Told by any thread.
 class Listener {
   public:
-    explicit Listener(std::uint64_t want = kAllRanges) {
-        orrProfOptions options = ORR_INIT(orrProfOptions);
-        options.want = want;
-        EXPECT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
-    }
-    ~Listener() { EXPECT_OK(orrProfUnsubscribe(subscription_)); }
-    Listener(const Listener&) = delete;
-    Listener& operator=(const Listener&) = delete;
+    explicit Listener(std::uint64_t want = kAllRanges) : subscription_(want, &told, this) {}
 
     std::vector<Range> flushed() {
         EXPECT_OK(orrProfFlush());
@@ -95,12 +89,12 @@ class Listener {
         }
         if (self.and_then) self.and_then(*record);
     }
-    orrProfSubscription_t subscription_ = nullptr;
     std::mutex mutex_;
     std::vector<Range> ranges_;
     std::vector<orrProfWork> work_;
     std::vector<orrProfWorkCounters> counters_;
     std::vector<std::pair<std::uint32_t, std::uint64_t>> begins_and_ends_;
+    Subscription subscription_;
 };
 
 class RangeWork : public NamedStream {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/prof/stream_fixture.h"
+#include "tests/unit/prof/subscription.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
 #include "umd/runtime/runtime.h"
@@ -31,14 +32,7 @@ struct Told {
 
 class Heard {
   public:
-    explicit Heard(std::uint64_t want) {
-        orrProfOptions options = ORR_INIT(orrProfOptions);
-        options.want = want;
-        EXPECT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
-    }
-    ~Heard() { EXPECT_OK(orrProfUnsubscribe(subscription_)); }
-    Heard(const Heard&) = delete;
-    Heard& operator=(const Heard&) = delete;
+    explicit Heard(std::uint64_t want) : subscription_(want, &told, this) {}
 
     // All there is now, of one kind.
     std::vector<Told> flushed(std::uint32_t kind) {
@@ -78,10 +72,10 @@ class Heard {
         if (record->kind == orrProfWorkLost) self.lost_ += one.work.lost;
         self.told_.push_back(std::move(one));
     }
-    orrProfSubscription_t subscription_ = nullptr;
     std::mutex mutex_;
     std::vector<Told> told_;
     std::uint64_t lost_ = 0;
+    Subscription subscription_;
 };
 
 class Trails : public NamedStream {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/unit/prof/subscription.h"
 #include "tests/unit/scheduler/task_fixture.h"
 #include "umd/prof/profiler.h"
 
@@ -28,14 +29,8 @@ struct Told {
 
 class StepsHeard {
   public:
-    explicit StepsHeard(std::uint64_t want = orrProfWantCalls | orrProfWantWork | orrProfWantSteps) {
-        orrProfOptions options = ORR_INIT(orrProfOptions);
-        options.want = want;
-        EXPECT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
-    }
-    ~StepsHeard() { EXPECT_OK(orrProfUnsubscribe(subscription_)); }
-    StepsHeard(const StepsHeard&) = delete;
-    StepsHeard& operator=(const StepsHeard&) = delete;
+    explicit StepsHeard(std::uint64_t want = orrProfWantCalls | orrProfWantWork | orrProfWantSteps)
+        : subscription_(want, &told, this) {}
 
     // All there are now.
     std::vector<Told> steps() {
@@ -70,11 +65,11 @@ class StepsHeard {
         if (record->kind == orrProfStepDone)
             self.steps_.push_back({record->name, *record, *static_cast<const orrProfStep*>(record->params)});
     }
-    orrProfSubscription_t subscription_ = nullptr;
     std::mutex mutex_;
     std::vector<Told> steps_;
     std::vector<orrProfWork> work_;
     std::map<std::uint32_t, std::vector<std::uint64_t>> calls_;
+    Subscription subscription_;
 };
 
 class GraphSteps : public ::testing::Test {

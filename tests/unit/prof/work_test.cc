@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/unit/prof/stream_fixture.h"
+#include "tests/unit/prof/subscription.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
 #include "umd/runtime/signal_log.h"
@@ -31,14 +32,7 @@ struct Done {
 // Records of work come on other threads.
 class Watched {
   public:
-    explicit Watched(std::uint64_t want = orrProfWantWork) {
-        orrProfOptions options = ORR_INIT(orrProfOptions);
-        options.want = want;
-        EXPECT_OK(orrProfSubscribe(&subscription_, &told, this, &options));
-    }
-    ~Watched() { EXPECT_OK(orrProfUnsubscribe(subscription_)); }
-    Watched(const Watched&) = delete;
-    Watched& operator=(const Watched&) = delete;
+    explicit Watched(std::uint64_t want = orrProfWantWork) : subscription_(want, &told, this) {}
 
     // All there is now.
     std::vector<Done> flushed() {
@@ -90,13 +84,13 @@ class Watched {
         self.more_.notify_all();
         if (self.and_then) self.and_then();
     }
-    orrProfSubscription_t subscription_ = nullptr;
     std::mutex mutex_;
     std::condition_variable more_;
     std::vector<Done> done_;
     std::uint64_t last_call_ = 0;
     int lost_ = 0;
     std::uint64_t lost_work_ = 0;
+    Subscription subscription_;
 };
 
 class Work : public NamedStream {
