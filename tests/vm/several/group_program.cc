@@ -253,28 +253,28 @@ void leaves(Member& me, int who) {
     me.say("told");
 }
 
-// A stream fails with a barrier behind.
-void stream_fails(const Member& me, int who) {
+// The member's stream waits for what nobody signals, and fails by the limit of that.
+void wait_in_vain(const Member& me) {
     orrSemaphore_t never = nullptr;
     MUST(orrSemaphoreCreate(&never, 0));
     MUST(orrSemaphoreSetName(never, "never"));
     orrWaitOptions options = ORR_INIT(orrWaitOptions);
     options.limit_ns = 1000;
-    if (kRank == who) MUST(orrStreamWaitSemaphore(me.stream, never, 1, &options));
+    MUST(orrStreamWaitSemaphore(me.stream, never, 1, &options));
+}
+
+// A stream fails with a barrier behind.
+void stream_fails(const Member& me, int who) {
+    if (kRank == who) wait_in_vain(me);
     me.expect(me.stream_barrier(), orrErrorTimeout, who, "'never'");
 }
 
 // The same by the cards alone, as from outside the test stops the VM of `who`, the last, for some seconds
 // when all of that VM is queued; rank 0 comes to the barrier before it only then.
 void stream_fails_while_its_vm_stands(const Member& me, int who) {
-    orrSemaphore_t never = nullptr;
-    MUST(orrSemaphoreCreate(&never, 0));
-    MUST(orrSemaphoreSetName(never, "never"));
-    orrWaitOptions options = ORR_INIT(orrWaitOptions);
-    options.limit_ns = 1000;
     if (kRank == 0) me.hear("stands");
     MUST(orrGroupBarrierAsync(me.group, me.stream, nullptr));
-    if (kRank == who) MUST(orrStreamWaitSemaphore(me.stream, never, 1, &options));
+    if (kRank == who) wait_in_vain(me);
     // Else who is told of it before may be refused its second.
     if (kRank != 0) MUST(orrGroupBarrierAsync(me.group, me.stream, nullptr));
     if (kRank != who) me.say(fmt::format("queued-{}", kRank));
