@@ -80,8 +80,14 @@ bool Card::poll_links() {
     return busy;
 }
 
-bool Card::congested() const {
-    return std::ranges::any_of(active_links_, [](const LinkPort* link) { return link->congested(); });
+AwaitedPeers Card::awaited_peers(std::chrono::steady_clock::time_point now) {
+    AwaitedPeers peers = AwaitedPeers::kNone;
+    for (LinkPort* link : active_links_) {
+        if (!link->congested()) continue;
+        if (!keeps_step() && link->peer_stands(now)) return AwaitedPeers::kStand;
+        peers = AwaitedPeers::kAlive;
+    }
+    return peers;
 }
 
 // For what comes to this port.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <expected>
@@ -81,6 +82,10 @@ struct CardConfig {
     std::function<void()> die;        // ends the process; empty: SIGKILL
     std::function<void(unsigned)> raise;  // sends an interrupt vector to the host; called on the card thread
 };
+
+// Whether somebody on the card waits for room in a link, or for an answer, and whether the process of each
+// peer that owes it could give it. In step no clock passes one that stands.
+enum class AwaitedPeers { kNone, kAlive, kStand };
 
 class Card final : private SocEffects {
   public:
@@ -229,8 +234,7 @@ class Card final : private SocEffects {
     bool keeps_step() const { return lockstep_ != nullptr && lockstep_->active(); }
     // Only others can give this card leave to go on.
     bool waits_for_others() const;
-    // Somebody waits for room in a link.
-    bool congested() const;
+    AwaitedPeers awaited_peers(std::chrono::steady_clock::time_point now);
     void jumped(ModelTime gap, unsigned port);
     void publish_link(unsigned port);
     // A fault has stopped the card, until the host resets it.

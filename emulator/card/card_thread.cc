@@ -41,42 +41,56 @@ constexpr unsigned kSpins = 2000;
 
 // Idle model time is skipped. One case would then race away: firmware that polls the host by its timer, with
 // nothing else going on. Such a timer takes about as long on the host as on the card, so that the host can
-// act meanwhile. While an engine waits for a peer, which has only the host's time, it takes just as long.
+// act meanwhile. While an engine waits for a peer, which has only the host's time, it takes just as long,
+// and kStands times that while the peer's process stands: a limit is for a peer that had the time. It ends
+// nevertheless, as what else the firmware does by its timer goes on.
 class IdleTimer {
   public:
-    // Whether the clock may be moved to the timer now.
-    bool may_skip(const ControlCore& core, ModelTime now, bool congested) {
+    // Whether the clock may be moved to the timer now. `look`: at the peers, if that matters.
+    template <class Look>
+    bool may_skip(const ControlCore& core, ModelTime now, Look look) {
         if (!core.waits_for_timer_only()) {
             armed_ = false;
             return true;
         }
         const Clock::time_point host_now = Clock::now();
+        const AwaitedPeers peers = look(host_now);
+        const bool awaited = peers != AwaitedPeers::kNone;
         // Another timer is looked at anew, and so is one that somebody waits beside now, or no longer.
-        if (!armed_ || timer_ != core.timer() || congested_ != congested) {
+        if (!armed_ || timer_ != core.timer() || awaited_ != awaited) {
             armed_ = true;
             timer_ = core.timer();
-            congested_ = congested;
+            awaited_ = awaited;
             const ModelTime left = core.timer() > now ? core.timer() - now : 0;
             const std::chrono::nanoseconds ns(left / kPsPerNs);
-            due_ = host_now + (congested ? ns : std::min(ns, kLongest));
+            left_ = awaited ? ns : std::min(ns, kLongest);
+        } else {
+            left_ -= (host_now - looked_) / cost_;
         }
-        if (host_now < due_) return false;
+        looked_ = host_now;
+        cost_ = peers == AwaitedPeers::kStand ? kStands : 1;
+        if (left_.count() > 0) return false;
         armed_ = false;
         return true;
     }
     // How long a sleep may last; -1: for ever.
     int left_us() const {
         if (!armed_) return -1;
-        const auto left = std::chrono::duration_cast<std::chrono::microseconds>(due_ - Clock::now()).count();
-        return static_cast<int>(std::max<std::int64_t>(left, 0));
+        const auto end = looked_ + left_ * cost_;
+        const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end - Clock::now()).count();
+        return static_cast<int>(std::clamp<std::int64_t>(left, 0, kMostUs));
     }
 
   private:
     static constexpr std::chrono::nanoseconds kLongest = std::chrono::milliseconds(10);
+    static constexpr int kStands = 16;
+    static constexpr std::int64_t kMostUs = 20'000;  // then the peers are looked at again
     bool armed_ = false;
-    bool congested_ = false;
+    bool awaited_ = false;
     ModelTime timer_ = 0;
-    Clock::time_point due_{};
+    std::chrono::nanoseconds left_{};  // that the host has to pass, where it costs 1
+    int cost_ = 1;                     // since `looked_`
+    Clock::time_point looked_{};
 };
 
 // A recording is written twice a second at least, whatever the card does; a flight recorder's memory costs
@@ -216,7 +230,8 @@ void Card::run() {
         if (flush_timer.due() || core_->recording_full()) flush_recording();
         if (debuggers_.any() && (held() || ++gdb_rounds % kRoundsPerGdb == 0)) serve_debuggers();
         if (fault_control_ && ++control_rounds % kRoundsPerGdb == 0) fault_control_->service();
-        const bool skip_idle = idle_timer.may_skip(*core_, events_.now(), congested());
+        const bool skip_idle = idle_timer.may_skip(
+            *core_, events_.now(), [this](Clock::time_point host_now) { return awaited_peers(host_now); });
         if (keeps_step() ? step_in_lockstep(skip_idle) : step(skip_idle)) {
             spinning = false;
             continue;

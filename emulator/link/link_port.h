@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -276,6 +277,10 @@ class LinkPort : public PeerPort {
     virtual bool has_called(const Event& event) const = 0;
     // Somebody waits for room, or for an answer.
     virtual bool congested() const = 0;
+    // The peer owes room or an answer, and its process has not looked at the link for a while (kStandsAfter):
+    // it has no CPU, or a debugger holds it. Such time is not time in which it could have answered.
+    virtual bool peer_stands(std::chrono::steady_clock::time_point now) = 0;
+    static constexpr std::chrono::milliseconds kStandsAfter{25};
 
     // --- the card's main loop ---
     // Takes what has arrived. Cheap when nothing has (one load). Call it in every round of the card loop,

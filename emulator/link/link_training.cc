@@ -315,7 +315,7 @@ void SharedLink::service() {
                     go_down("the peer did not finish the handshake in 2 s");
                 if (!up()) break;
                 // A peer that has taken all and sleeps is not silent.
-                if (congested() || (requests_.waits() && !transmitter_.all_taken()))
+                if (peer_owes())
                     look_for_life();
                 else
                     silent_ticks_ = 0;
@@ -327,6 +327,13 @@ void SharedLink::service() {
 void SharedLink::wake_peer() {
     const std::uint32_t wake = link::kWake;
     socket_.send(&wake, sizeof wake);  // a dead peer shows in service()
+}
+
+bool SharedLink::peer_stands(std::chrono::steady_clock::time_point now) {
+    if (!up() || !peer_owes()) return false;
+    const std::uint64_t alive = transmitter_.peer_alive();
+    if (alive != last_look_.alive) last_look_ = {alive, now};
+    return now - last_look_.seen > LinkPort::kStandsAfter;
 }
 
 void SharedLink::look_for_life() {

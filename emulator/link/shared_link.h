@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bitset>
+#include <chrono>
 #include <deque>
 #include <string>
 #include <unordered_map>
@@ -229,6 +230,9 @@ class SharedLink {
     std::uint64_t without_room_ps() const;
     // Something waits for what the peer's process does.
     bool needs_peer() const { return congested() || requests_.waits(); }
+    // Of what it does; who has taken all may sleep.
+    bool peer_owes() const { return congested() || (requests_.waits() && !transmitter_.all_taken()); }
+    bool peer_stands(std::chrono::steady_clock::time_point now);
     // While somebody waits, the socket's ticks count how long the peer has been silent.
     void keep_time();
     void wait_for_room(unsigned lane, Event& event);
@@ -318,6 +322,11 @@ class SharedLink {
     bool forwards_ = false;  // as hooks_.changed has been told
     std::uint32_t silent_ticks_ = 0;
     std::uint64_t last_alive_ = 0;
+    struct Look {  // of the peer at its link
+        std::uint64_t alive = 0;
+        std::chrono::steady_clock::time_point seen{};
+    };
+    Look last_look_;
     std::string down_reason_;
 };
 

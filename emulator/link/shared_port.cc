@@ -230,6 +230,9 @@ bool SharedPort::has_called(const Event& event) const {
 bool SharedPort::congested() const {
     return link_.needs_peer();
 }
+bool SharedPort::peer_stands(std::chrono::steady_clock::time_point now) {
+    return link_.peer_stands(now);
+}
 
 bool SharedPort::poll() {
     return link_.poll();

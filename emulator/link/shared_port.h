@@ -66,6 +66,7 @@ class SharedPort : public LinkPort {
     std::uint64_t session() const override;
     bool has_called(const Event& event) const override;
     bool congested() const override;
+    bool peer_stands(std::chrono::steady_clock::time_point now) override;
     bool poll() override;
     void service() override;
     bool prepare_sleep() override;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -131,6 +132,16 @@ TEST_F(Congested, AbortEndsTheWait) {
     const auto done = pop();
     EXPECT_EQ(done[0].result, 1u);
     EXPECT_EQ(done[1].result, ORR_DONE_ABORTED);
+}
+
+// A limit is for a peer that had the time. The card never ends a timer early, so nothing here can be late.
+TEST_F(Congested, ATimerIsLongWhileThePeersProcessStands) {
+    const CardThread thread(rig_->card());
+    const auto start = std::chrono::steady_clock::now();
+    rig_->start({{OP_SLEEP, 0, 100'000'000'000, 0}, CardRig::read(SOC_TIME)});
+    while (rig_->results(2)[1].result == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(800));
 }
 
 TEST_F(Congested, RegistersAnswerAndAResetWorks) {

@@ -67,6 +67,7 @@ class LoopbackPort final : public LinkPort {
     void end_turn(unsigned, Event&) override {}
     bool has_called(const Event&) const override { return false; }
     bool congested() const override { return false; }
+    bool peer_stands(std::chrono::steady_clock::time_point) override { return false; }
     bool poll() override { return plugged_ && !up() && (set_state(ORR_LINK_UP), true); }
     void service() override {}
     bool prepare_sleep() override { return up() || !plugged_; }
