@@ -16,6 +16,14 @@ chmod +x "$work/tools/vm"/*.sh
 # Each command of bash takes its time, so that signals come between them.
 printf 'set -o functrace\ntrap "sleep 0.03" DEBUG\n' > "$work/slow"
 left() { pgrep -f -x "sleep $nap" > /dev/null; }
+# What was killed may need a CPU to end.
+until_nothing_is_left() {
+    for _ in $(seq 600); do
+        left || return 0
+        sleep 0.1
+    done
+    return 1
+}
 
 for moment in 0.1 0.2 0.3 0.4 0.5 0.6 0.8 1; do
     BASH_ENV=$work/slow setsid "$work/tools/make/prepare.sh" lts sleep "$nap" > /dev/null 2>&1 &
@@ -25,11 +33,7 @@ for moment in 0.1 0.2 0.3 0.4 0.5 0.6 0.8 1; do
     sleep "$moment"
     kill -TERM -- "-$run" 2> /dev/null || fail "it has ended by itself"
     wait "$run" && fail "status 0 after a signal"
-    for _ in $(seq 300); do
-        left || break
-        sleep 0.1
-    done
-    if left; then
+    if ! until_nothing_is_left; then
         pkill -f -x "sleep $nap"
         fail "ended after $moment s it leaves a side running"
     fi
@@ -38,4 +42,4 @@ done
 status=0
 timeout 120 "$work/tools/make/prepare.sh" lts sh -c 'exit 7' > /dev/null 2>&1 || status=$?
 [ $status = 7 ] || fail "status $status, not 7, when the programs fail"
-! left || fail "the other side lives on"
+until_nothing_is_left || fail "the other side lives on"
