@@ -200,7 +200,7 @@ TEST_F(Guest, GetsEachInterrupt) {
         for (uint32_t v = 0; v < emu::kVectorCount; v++) {
             set(kRegRaise, v);
             pollfd wait{fds[v % count], POLLIN, 0};
-            ASSERT_EQ(::poll(&wait, 1, 30000), 1) << "vector " << v << ", round " << round;
+            ASSERT_EQ(::poll(&wait, 1, 60000), 1) << "vector " << v << ", round " << round;
             uint64_t signals = 0;
             ASSERT_EQ(::read(fds[v % count], &signals, 8), 8);
             EXPECT_EQ(signals, 1u);
