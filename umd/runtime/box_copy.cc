@@ -80,6 +80,8 @@ Result<BoxCopy> check_box_copy(Runtime& runtime, void* dst, const void* src, con
 
 Status copy_box_async(Runtime& runtime, const BoxCopy& copy, const std::shared_ptr<Stream>& stream) {
     if (copy.transfer.bytes == 0) return {};
+    ORR_TRY(other, staged_with(runtime, copy.transfer, stream->context()));
+    if (*other != nullptr) return copy_staged(copy.transfer, {.box = copy.box}, *stream, **other);
     ORR_TRY(peers, check_reach(runtime, copy.transfer, stream->context().device()));
     ORR_TRY(index, stream->submit_with(make_box_copy(), kBoxCopyWord, std::as_bytes(std::span(&copy.box, 1)),
                                        {Op::kCopy, nullptr}, *peers));

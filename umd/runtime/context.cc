@@ -207,7 +207,8 @@ Result<std::shared_ptr<Stream>> Context::take_copy_stream(std::vector<std::share
         if (!stream->error()) return stream;
         ended.push_back(std::move(stream));
     }
-    auto stream = Stream::create(*this, 64, 0, named("copies by the host"));
+    constexpr std::uint64_t kArgsBytes = 4096;  // descriptors of boxes, two at once
+    auto stream = Stream::create(*this, 64, kArgsBytes, named("copies by the host"));
     if (stream) (*stream)->set_helps();
     return stream;
 }

@@ -47,6 +47,25 @@ inline orr_packet make_copy(std::uint64_t dst, std::uint64_t src, const CopyShap
     return std::bit_cast<orr_packet>(packet);
 }
 
+// The same in a descriptor's words.
+inline orr_desc_box make_box(std::uint64_t dst, std::uint64_t src, const CopyShape& shape) {
+    orr_desc_box box{};
+    box.op = ORR_DESC_BOX;
+    box.dimensions = shape.planes > 1 ? 2 : 1;
+    box.src = src;
+    box.dst = dst;
+    box.row_bytes = shape.row_bytes;
+    box.count[0] = shape.rows;
+    box.src_stride[0] = shape.src_pitch;
+    box.dst_stride[0] = shape.dst_pitch;
+    if (shape.planes > 1) {
+        box.count[1] = shape.planes;
+        box.src_stride[1] = shape.src_height * shape.src_pitch;
+        box.dst_stride[1] = shape.dst_height * shape.dst_pitch;
+    }
+    return box;
+}
+
 // Each row from its start on.
 struct Filling {
     std::uint64_t dst = 0;
@@ -115,10 +134,10 @@ struct BatchCopy {
 
 // A copy whose struct orr_desc_box is put in when it is submitted, as the list of make_copies().
 constexpr unsigned kBoxCopyWord = 0;
-inline orr_packet make_box_copy() {
+inline orr_packet make_box_copy(bool ordered = true) {
     orr_packet_long packet{};
     packet.header.opcode = ORR_PKT_COPY;
-    packet.header.flags = ORR_PKT_F_ORDERED | ORR_PKT_F_LONG;
+    packet.header.flags = (ordered ? ORR_PKT_F_ORDERED : 0) | ORR_PKT_F_LONG;
     packet.bytes = sizeof(orr_desc_box);
     return std::bit_cast<orr_packet>(packet);
 }

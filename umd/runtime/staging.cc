@@ -10,56 +10,97 @@
 namespace orrery::umd {
 namespace {
 
-// Rows of one plane, or bytes of one row, that fit a half, where they lie without gaps.
-struct Piece {
-    std::uint64_t row_bytes = 0;  // 0: there is none
-    std::uint32_t rows = 0;
-    std::uint64_t dst = 0, src = 0;  // offsets of the first byte
-};
-
-class Pieces {
+// Parts of a box that is not empty, each of which fits a half.
+class Parts {
   public:
-    explicit Pieces(const CopyShape& shape) : shape_(shape) {}
-    Piece next() {
-        if (plane_ == shape_.planes || shape_.row_bytes == 0) return {};
-        Piece piece;
-        piece.dst = (plane_ * shape_.dst_height + row_) * shape_.dst_pitch + column_;
-        piece.src = (plane_ * shape_.src_height + row_) * shape_.src_pitch + column_;
-        piece.row_bytes = std::min(shape_.row_bytes - column_, Staging::kHalf);
-        piece.rows = 1;
-        if (piece.row_bytes == shape_.row_bytes) {
-            const std::uint64_t fit = Staging::kHalf / shape_.row_bytes;
-            piece.rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(shape_.rows - row_, fit));
+    explicit Parts(const orr_desc_box& box) : box_(box) {
+        extent_[0] = box.row_bytes;
+        dst_stride_[0] = src_stride_[0] = 1;
+        for (unsigned i = 0; i < ORR_BOX_DIMENSIONS; ++i) {
+            extent_[i + 1] = i < box.dimensions ? box.count[i] : 1;
+            dst_stride_[i + 1] = box.dst_stride[i];
+            src_stride_[i + 1] = box.src_stride[i];
         }
-        column_ += piece.row_bytes;
-        if (column_ == shape_.row_bytes) {
-            column_ = 0;
-            row_ += piece.rows;
+        for (; cut_ < kAll - 1 && extent_[cut_] <= Staging::kHalf / whole_; ++cut_)
+            whole_ *= extent_[cut_];
+    }
+    // row_bytes 0: there is none.
+    orr_desc_box next() {
+        orr_desc_box part{};
+        if (over_) return part;
+        part = box_;
+        for (unsigned i = 0; i < kAll; ++i) {
+            part.dst += at_[i] * dst_stride_[i];
+            part.src += at_[i] * src_stride_[i];
         }
-        if (row_ == shape_.rows) {
-            row_ = 0;
-            ++plane_;
+        const std::uint64_t taken = std::min(extent_[cut_] - at_[cut_], Staging::kHalf / whole_);
+        if (cut_ == 0) part.row_bytes = taken;
+        for (unsigned i = 0; i < part.dimensions; ++i) {
+            if (i + 1 == cut_) part.count[i] = static_cast<std::uint32_t>(taken);
+            if (i + 1 > cut_) part.count[i] = 1;
         }
-        return piece;
+        at_[cut_] += taken;
+        for (unsigned i = cut_; !over_ && at_[i] == extent_[i]; ++i) {
+            at_[i] = 0;
+            over_ = i + 1 == kAll;
+            if (!over_) ++at_[i + 1];
+        }
+        return part;
     }
 
   private:
-    const CopyShape shape_;
-    std::uint64_t plane_ = 0, row_ = 0, column_ = 0;
+    static constexpr unsigned kAll = 1 + ORR_BOX_DIMENSIONS;  // with the bytes of a row
+    using Each = std::array<std::uint64_t, kAll>;
+
+    const orr_desc_box box_;
+    Each extent_{}, dst_stride_{}, src_stride_{}, at_{};
+    unsigned cut_ = 0;         // some of this one, all of those before it, one of those behind it
+    std::uint64_t whole_ = 1;  // bytes of those before it
+    bool over_ = false;
 };
 
-// A half has the rows of a piece one behind the other.
-CopyShape into_half(const Piece& piece, const CopyShape& shape) {
-    return {.row_bytes = piece.row_bytes,
-            .rows = piece.rows,
-            .src_pitch = shape.src_pitch,
-            .dst_pitch = piece.row_bytes};
+// A half at `va` has the rows of a part one behind the other.
+void pack(const orr_desc_box& part, std::uint64_t (&stride)[ORR_BOX_DIMENSIONS]) {
+    std::uint64_t bytes = part.row_bytes;
+    for (unsigned i = 0; i < part.dimensions; bytes *= part.count[i++])
+        stride[i] = bytes;
 }
-CopyShape out_of_half(const Piece& piece, const CopyShape& shape) {
-    return {.row_bytes = piece.row_bytes,
-            .rows = piece.rows,
-            .src_pitch = piece.row_bytes,
-            .dst_pitch = shape.dst_pitch};
+orr_desc_box into_half(orr_desc_box part, std::uint64_t va) {
+    part.dst = va;
+    pack(part, part.dst_stride);
+    return part;
+}
+orr_desc_box out_of_half(orr_desc_box part, std::uint64_t va) {
+    part.src = va;
+    pack(part, part.src_stride);
+    return part;
+}
+
+// By the CPU; of rows and planes.
+void copy_box(const orr_desc_box& box) {
+    const std::uint32_t planes = box.dimensions > 1 ? box.count[1] : 1;
+    for (std::uint64_t plane = 0; plane < planes; ++plane) {
+        for (std::uint64_t row = 0; row < box.count[0]; ++row) {
+            const std::uint64_t to = box.dst + plane * box.dst_stride[1] + row * box.dst_stride[0];
+            const std::uint64_t from = box.src + plane * box.src_stride[1] + row * box.src_stride[0];
+            std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), box.row_bytes);
+        }
+    }
+}
+
+Result<std::uint64_t> submit_box(Stream& stream, const orr_desc_box& box, bool ordered,
+                                 std::span<Context* const> peers = {}) {
+    const bool rows = std::all_of(box.count + 1, box.count + box.dimensions, [](auto n) { return n == 1; });
+    if (!rows) {
+        return stream.submit_with(make_box_copy(ordered), kBoxCopyWord, std::as_bytes(std::span(&box, 1)),
+                                  {Op::kCopy, nullptr}, peers);
+    }
+    const CopyShape shape{.row_bytes = box.row_bytes,
+                          .rows = box.count[0],
+                          .src_pitch = box.src_stride[0],
+                          .dst_pitch = box.dst_stride[0]};
+    const orr_packet packet = make_copy(box.dst, box.src, shape, ordered);
+    return stream.submit({&packet, 1}, {Op::kCopy, nullptr}, peers);
 }
 
 }  // namespace
@@ -75,18 +116,14 @@ Status Staging::to_device(Stream& stream, std::uint64_t dst, const std::byte* sr
                           std::span<Context* const> peers) {
     const std::lock_guard lock(mutex_);
     ORR_TRY(ready, prepare(stream));
-    bool ordered = true;  // only the first piece waits for earlier work; the pieces are independent
-    Pieces pieces(shape);
+    bool ordered = true;  // only the first part waits for earlier work; the parts are independent
+    Parts parts(make_box(dst, reinterpret_cast<std::uintptr_t>(src), shape));
     unsigned half = 0;
-    for (Piece piece = pieces.next(); piece.row_bytes != 0; piece = pieces.next(), half ^= 1) {
+    for (orr_desc_box part = parts.next(); part.row_bytes != 0; part = parts.next(), half ^= 1) {
         ORR_TRY(free, stream.wait(last_use_[half]));
-        std::byte* const packed = buffer_.data() + half * kHalf;
-        for (std::uint64_t row = 0; row < piece.rows; ++row)
-            std::memcpy(packed + row * piece.row_bytes, src + piece.src + row * shape.src_pitch,
-                        piece.row_bytes);
-        const CopyShape part = out_of_half(piece, shape);
-        const orr_packet packet = make_copy(dst + piece.dst, buffer_.va() + half * kHalf, part, ordered);
-        ORR_TRY(index, stream.submit({&packet, 1}, {Op::kCopy, nullptr}, peers));
+        const std::uint64_t va = buffer_.va() + half * kHalf;
+        copy_box(into_half(part, va));
+        ORR_TRY(index, submit_box(stream, out_of_half(part, va), ordered, peers));
         last_use_[half] = *index;
         ordered = false;
     }
@@ -97,15 +134,13 @@ Status Staging::from_device(Stream& stream, std::byte* dst, std::uint64_t src, c
     const std::lock_guard lock(mutex_);
     ORR_TRY(ready, prepare(stream));
     bool ordered = true;
-    Pieces pieces(shape);
-    std::array<Piece, 2> asked{};  // what is on its way to each half
+    Parts parts(make_box(reinterpret_cast<std::uintptr_t>(dst), src, shape));
+    std::array<orr_desc_box, 2> asked{};  // what is on its way to each half
     const auto ask = [&](unsigned half) -> Status {
-        const Piece piece = asked[half] = pieces.next();
-        if (piece.row_bytes == 0) return {};
+        asked[half] = parts.next();
+        if (asked[half].row_bytes == 0) return {};
         ORR_TRY(free, stream.wait(last_use_[half]));
-        const CopyShape part = into_half(piece, shape);
-        const orr_packet packet = make_copy(buffer_.va() + half * kHalf, src + piece.src, part, ordered);
-        ORR_TRY(index, stream.submit({&packet, 1}, {Op::kCopy, nullptr}));
+        ORR_TRY(index, submit_box(stream, into_half(asked[half], buffer_.va() + half * kHalf), ordered));
         last_use_[half] = *index;
         ordered = false;
         return {};
@@ -115,11 +150,7 @@ Status Staging::from_device(Stream& stream, std::byte* dst, std::uint64_t src, c
     }
     for (unsigned half = 0; asked[half].row_bytes != 0; half ^= 1) {
         ORR_TRY(arrived, stream.wait(last_use_[half]));
-        const Piece& piece = asked[half];
-        const std::byte* const packed = buffer_.data() + half * kHalf;
-        for (std::uint64_t row = 0; row < piece.rows; ++row)
-            std::memcpy(dst + piece.dst + row * shape.dst_pitch, packed + row * piece.row_bytes,
-                        piece.row_bytes);
+        copy_box(out_of_half(asked[half], buffer_.va() + half * kHalf));
         ORR_TRY(next, ask(half));
     }
     return {};
@@ -138,8 +169,7 @@ Status Staging::begin_help(Stream& helper) {
     return {};
 }
 
-Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
-                        const CopyShape& shape) {
+Status Staging::between(Stream& stream, Context& other, const StagedCopy& copy) {
     std::vector<std::shared_ptr<Stream>> ended;
     std::shared_ptr<Stream> helper;
     const auto copied = [&]() -> Status {
@@ -158,7 +188,7 @@ Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64
             }
         };
         const End end{*this};
-        return between_with(stream, *helper, pushes, dst, src, shape);
+        return between_with(stream, *helper, copy);
     };
     Status done = copied();
     // One that is not kept ends, and what a tool does when it is told of that may need this lock.
@@ -166,34 +196,34 @@ Status Staging::between(Stream& stream, Context& other, bool pushes, std::uint64
     return done;
 }
 
-Status Staging::between_with(Stream& stream, Stream& helper, bool pushes, std::uint64_t dst,
-                             std::uint64_t src, const CopyShape& shape) {
+Status Staging::between_with(Stream& stream, Stream& helper, const StagedCopy& copy) {
     // The other card knows nothing of the stream's order. If it is the one that writes, it does so when this
-    // one has read, which the first piece orders.
-    if (!pushes) {
+    // one has read, which the first part orders.
+    if (!copy.pushes) {
         ORR_TRY(before, stream.synchronize());
     }
-    Stream& reader = pushes ? stream : helper;
-    Stream& writer = pushes ? helper : stream;
+    Stream& reader = copy.pushes ? stream : helper;
+    Stream& writer = copy.pushes ? helper : stream;
     std::uint64_t last = 0;  // of the helper
-    bool ordered = true;
-    const auto copy = [&](Stream& by, std::uint64_t to, std::uint64_t from, const CopyShape& part,
-                          unsigned half) -> Result<std::uint64_t> {
-        const orr_packet packet = make_copy(to, from, part, ordered);
-        ORR_TRY(index, by.submit({&packet, 1}, {Op::kCopy, nullptr}));
-        (&by == &stream ? last_use_[half] : last) = *index;
-        return index;
+    const auto note = [&](const Stream& by, std::uint64_t index, unsigned half) {
+        (&by == &stream ? last_use_[half] : last) = index;
     };
-    Pieces pieces(shape);
-    std::array<Piece, 2> asked{};
+    const auto write = [&](const orr_desc_box& part, std::uint64_t va) {
+        if (copy.type == 0) return submit_box(writer, out_of_half(part, va), false);
+        const orr_packet packet = make_reduce(part.dst, va, part.row_bytes, copy.type, copy.function);
+        return writer.submit({&packet, 1}, {Op::kCopy, nullptr});
+    };
+    bool ordered = true;
+    Parts parts(copy.box);
+    std::array<orr_desc_box, 2> asked{};
     std::array<std::uint64_t, 2> read{};
     const auto ask = [&](unsigned half) -> Status {
-        const Piece piece = asked[half] = pieces.next();
-        if (piece.row_bytes == 0) return {};
+        asked[half] = parts.next();
+        if (asked[half].row_bytes == 0) return {};
         ORR_TRY(free, stream.wait(last_use_[half]));
-        const CopyShape part = into_half(piece, shape);
-        ORR_TRY(index, copy(reader, buffer_.va() + half * kHalf, src + piece.src, part, half));
-        read[half] = *index;
+        const std::uint64_t va = buffer_.va() + half * kHalf;
+        ORR_TRY(index, submit_box(reader, into_half(asked[half], va), ordered));
+        note(reader, read[half] = *index, half);
         ordered = false;
         return {};
     };
@@ -203,9 +233,8 @@ Status Staging::between_with(Stream& stream, Stream& helper, bool pushes, std::u
         }
         for (unsigned half = 0; asked[half].row_bytes != 0; half ^= 1) {
             ORR_TRY(arrived, reader.wait(read[half]));
-            const Piece& piece = asked[half];
-            const CopyShape part = out_of_half(piece, shape);
-            ORR_TRY(index, copy(writer, dst + piece.dst, buffer_.va() + half * kHalf, part, half));
+            ORR_TRY(index, write(asked[half], buffer_.va() + half * kHalf));
+            note(writer, *index, half);
             ORR_TRY(written, writer.wait(*index));
             ORR_TRY(next, ask(half));
         }

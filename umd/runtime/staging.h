@@ -16,6 +16,14 @@ namespace orrery::umd {
 class Context;
 class Stream;
 
+// Between memory of a stream's card and of another one; not empty.
+struct StagedCopy {
+    bool pushes = false;  // the stream's card has the source
+    orr_desc_box box{};
+    // Not 0: what comes, bytes in a row, is combined with what is there.
+    std::uint16_t type = 0, function = 0;
+};
+
 // Threads: one copy of a stream at a time; others wait.
 class Staging {
   public:
@@ -25,23 +33,20 @@ class Staging {
                      std::span<Context* const> peers);
     // Returns when dst is written.
     Status from_device(Stream& stream, std::byte* dst, std::uint64_t src, const CopyShape& shape);
-    // Between memory of the stream's card and of another one. pushes: the stream's card has the source. It
-    // is ordered in the stream, and returns when dst is written, or when nothing of it runs any more; then
-    // the stream has stopped if the other card failed.
-    Status between(Stream& stream, Context& other, bool pushes, std::uint64_t dst, std::uint64_t src,
-                   const CopyShape& shape);
+    // Ordered in the stream; returns when the destination is written, or when nothing of it runs any more;
+    // then the stream has stopped if the other card failed.
+    Status between(Stream& stream, Context& other, const StagedCopy& copy);
 
     // Of a stream that has stopped: nothing of it runs on another card, either.
     void stop(const Error& cause);
 
-    static constexpr std::uint64_t kHalf = 512 << 10;
+    static constexpr std::uint64_t kHalf = 512 << 10;  // whole elements, of any type
 
   private:
     Status prepare(Stream& stream);
     // Fails if the stream has stopped.
     Status begin_help(Stream& helper);
-    Status between_with(Stream& stream, Stream& helper, bool pushes, std::uint64_t dst, std::uint64_t src,
-                        const CopyShape& shape);
+    Status between_with(Stream& stream, Stream& helper, const StagedCopy& copy);
 
     std::mutex mutex_;
     PinnedBuffer buffer_;

@@ -251,6 +251,22 @@ Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, 
     return reduction;
 }
 
+namespace {
+
+// Of memory of another card: why not, and if no link leads there, that alone.
+std::unexpected<Error> not_reached(Runtime& runtime, int device, const Allocation& memory, Error refused) {
+    if (memory.elsewhere || refused.code != orrErrorPeerAccess) return std::unexpected(std::move(refused));
+    ORR_TRY(linked, runtime.linked(device, memory.device));
+    if (*linked) return std::unexpected(std::move(refused));
+    return fail(orrErrorPeerAccess,
+                "no way over links that are up joins device {} and device {} (orrery-smi topo). Copies in a "
+                "stream of one of the two go through the host's memory then; kernels, memsets and graphs do "
+                "not",
+                device, memory.device);
+}
+
+}  // namespace
+
 std::optional<int> executing_device(const Reduction& reduction) {
     for (const auto* memory : {&reduction.transfer.dst_memory, &reduction.transfer.src_memory}) {
         if (on_card(*memory)) return (*memory)->device;
@@ -266,7 +282,7 @@ Status reachable(Runtime& runtime, const Reduction& reduction, int device) {
                 return std::unexpected(*refused);
         } else if ((*memory)->device != device && memory == &transfer.src_memory) {
             if (auto refused = runtime.memory().peer_read_refusal(device, **memory))
-                return std::unexpected(*refused);
+                return not_reached(runtime, device, **memory, *std::move(refused));
         } else if ((*memory)->device != device) {
             return fail(
                 orrErrorPeerAccess,
@@ -291,22 +307,6 @@ std::optional<int> executing_device(Runtime& runtime, const Transfer& transfer) 
     }
     return src;
 }
-
-namespace {
-
-// Of memory of another card: why not, and if no link leads there, that alone.
-std::unexpected<Error> not_reached(Runtime& runtime, int device, const Allocation& memory, Error refused) {
-    if (memory.elsewhere || refused.code != orrErrorPeerAccess) return std::unexpected(std::move(refused));
-    ORR_TRY(linked, runtime.linked(device, memory.device));
-    if (*linked) return std::unexpected(std::move(refused));
-    return fail(orrErrorPeerAccess,
-                "no way over links that are up joins device {} and device {} (orrery-smi topo). Copies of "
-                "bytes, rows and planes in a stream of one of the two go through the host's memory then; "
-                "kernels, memsets, copies in more dimensions and graphs do not",
-                device, memory.device);
-}
-
-}  // namespace
 
 Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
                                             const std::optional<Allocation>& dst_memory) {
@@ -357,14 +357,23 @@ Result<std::vector<Context*>> check_reach(Runtime& runtime, const Transfer& tran
     return peers;
 }
 
+Status copy_staged(const Transfer& transfer, StagedCopy copy, Stream& stream, Context& other) {
+    copy.pushes = transfer.src_memory->device == stream.context().device();
+    return stream.staging().between(stream, other, copy);
+}
+
+namespace {
+
+orr_desc_box box_of(const Transfer& transfer) {
+    return make_box(transfer.dst, transfer.src, transfer.shape);
+}
+
+}  // namespace
+
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream) {
     if (transfer.bytes == 0) return {};
     ORR_TRY(other, staged_with(runtime, transfer, stream->context()));
-    if (*other != nullptr) {
-        const bool pushes = transfer.src_memory->device == stream->context().device();
-        return stream->staging().between(*stream, **other, pushes, transfer.dst, transfer.src,
-                                         transfer.shape);
-    }
+    if (*other != nullptr) return copy_staged(transfer, {.box = box_of(transfer)}, *stream, **other);
     ORR_TRY(peers, check_reach(runtime, transfer, stream->context().device()));
     if (!transfer.src_memory && !transfer.dst_memory) {
         // Ordinary memory on both sides: nothing for a card to do but to keep the order.
@@ -450,8 +459,17 @@ Result<std::uint64_t> fill_async(Runtime& runtime, const CheckedFill& fill,
 
 Result<std::uint64_t> reduce_async(Runtime& runtime, const Reduction& reduction,
                                    const std::shared_ptr<Stream>& stream) {
+    const Transfer& transfer = reduction.transfer;
+    ORR_TRY(other, staged_with(runtime, transfer, stream->context()));
+    if (*other != nullptr) {
+        if (transfer.bytes == 0) return 0;
+        const StagedCopy copy{
+            .box = box_of(transfer), .type = reduction.type, .function = reduction.function};
+        ORR_TRY(reduced, copy_staged(transfer, copy, *stream, **other));
+        return 0;
+    }
     ORR_TRY(reached, reachable(runtime, reduction, stream->context().device()));
-    if (reduction.transfer.bytes == 0) return 0;
+    if (transfer.bytes == 0) return 0;
     const orr_packet packet = reduction.packet();
     return stream->submit({&packet, 1}, {Op::kCopy, nullptr});
 }

@@ -10,6 +10,7 @@
 
 #include "umd/runtime/packets.h"
 #include "umd/runtime/runtime.h"
+#include "umd/runtime/staging.h"
 
 namespace orrery::umd {
 
@@ -69,7 +70,7 @@ Result<Reduction> check_reduction(Runtime& runtime, void* dst, const void* src, 
                                   orrDataType type, orrReduceOp op);
 // The device that does it: the destination's, else the source's; nothing: both are pinned.
 std::optional<int> executing_device(const Reduction& reduction);
-// What of it this device cannot do.
+// What of it this device cannot do alone.
 Status reachable(Runtime& runtime, const Reduction& reduction, int device);
 
 // The device that executes it: the source's card, else the destination's; nothing if no card is involved.
@@ -77,13 +78,15 @@ Status reachable(Runtime& runtime, const Reduction& reduction, int device);
 std::optional<int> executing_device(Runtime& runtime, const Transfer& transfer);
 // The card other than the stream's whose memory it uses, if it goes through the host's memory; null: no.
 Result<Context*> staged_with(Runtime& runtime, const Transfer& transfer, Context& own);
+// Done when it returns. copy: which card pushes is found out.
+Status copy_staged(const Transfer& transfer, StagedCopy copy, Stream& stream, Context& other);
 // In the stream's order; see orrMemcpyAsync for when it returns.
 Status copy_async(Runtime& runtime, const Transfer& transfer, const std::shared_ptr<Stream>& stream);
 Status copy_box_async(Runtime& runtime, const BoxCopy& copy, const std::shared_ptr<Stream>& stream);
 // The same of many at once, in any order; those that cards can do alone become lists of copies.
 Status copy_batch(Runtime& runtime, std::span<const Transfer> transfers,
                   const std::shared_ptr<Stream>& stream);
-// Index behind it.
+// Index behind it; 0: done.
 Result<std::uint64_t> fill_async(Runtime& runtime, const CheckedFill& fill,
                                  const std::shared_ptr<Stream>& stream);
 Result<std::uint64_t> reduce_async(Runtime& runtime, const Reduction& reduction,

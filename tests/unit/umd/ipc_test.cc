@@ -56,6 +56,10 @@ TEST_F(IpcTest, MemoryOfALinkedCard) {
     system_.card(0).cut_link();
     ASSERT_OK(orrIpcImportMemory(&other, fd, 0));
     EXPECT_EQ(other.reach, orrIpcReachHost);
+    ASSERT_OK(orrMemset(source, 9, 4096));
+    ASSERT_OK(orrMemcpy(other.ptr, source, 4096, orrMemcpyDeviceToDevice));
+    ASSERT_OK(orrMemcpy(&byte, at(memory, 4095), 1, orrMemcpyDeviceToHost));
+    EXPECT_EQ(byte, 9);
     for (void* each : {other.ptr, source, memory})
         ASSERT_OK(orrFree(each));
 }

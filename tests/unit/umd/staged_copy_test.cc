@@ -3,6 +3,7 @@
 #include <orrery/prof.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -10,31 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "tests/unit/umd/api_test.h"
-#include "tests/unit/umd/fake_winsys.h"
+#include "tests/unit/umd/staged_fixture.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/runtime.h"
-#include "umd/runtime/staging.h"
 #include "umd/runtime/stream.h"
 
 namespace orrery::umd::test {
 namespace {
-
-constexpr std::size_t kHalf = Staging::kHalf;
-
-void* malloc_on(int device, std::size_t bytes) {
-    void* memory = nullptr;
-    EXPECT_OK(orrSetDevice(device));
-    EXPECT_OK(orrMalloc(&memory, bytes));
-    return memory;
-}
-
-orrStream_t stream_on(int device) {
-    orrStream_t stream = nullptr;
-    EXPECT_OK(orrSetDevice(device));
-    EXPECT_OK(orrStreamCreate(&stream, 0));
-    return stream;
-}
 
 std::vector<std::uint8_t> pattern(std::size_t bytes, std::uint32_t seed) {
     std::vector<std::uint8_t> data(bytes);
@@ -55,27 +38,6 @@ orrPeerWay way_of(int device, int peer) {
         EXPECT_EQ(found.kind, wanted) << found.reason;                                      \
         EXPECT_NE(std::string(found.reason).find(text), std::string::npos) << found.reason; \
     } while (false)
-
-// The first and the last of three: no card passes anything on here.
-class Staged : public ::testing::Test {
-  protected:
-    static constexpr std::size_t kSize = (3 << 20) + 77;
-    void SetUp() override {
-        for (int i = 0; i < 2; ++i) {
-            memory_[i] = malloc_on(2 * i, kSize);
-            stream_[i] = stream_on(2 * i);
-        }
-    }
-    void TearDown() override {
-        for (int i = 0; i < 2; ++i) {
-            EXPECT_OK(orrStreamDestroy(stream_[i]));
-            EXPECT_OK(orrFree(memory_[i]));
-        }
-    }
-    FakeSystem system_{3};
-    void* memory_[2] = {};
-    orrStream_t stream_[2] = {};
-};
 
 TEST_F(Staged, EveryByteArrivesAndNoOther) {
     std::vector<std::uint8_t> back(kSize);
@@ -180,22 +142,23 @@ TEST_F(Staged, KeepsTheStreamsOrder) {
 TEST_F(Staged, WhatCannotBeSaysWhy) {
     constexpr const char* kWhy = "go through the host's memory then; kernels, memsets";
     EXPECT_FAIL(orrMemsetAsync(memory_[1], 1, 64, stream_[0]), orrErrorPeerAccess, kWhy);
-    orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
-    box.dst = memory_[1];
-    box.src = memory_[0];
-    box.dims = 1;
-    box.extent[0] = 64;
-    box.kind = orrMemcpyDefault;
-    EXPECT_FAIL(orrMemcpyND(&box), orrErrorPeerAccess, kWhy);
     orrGraph_t graph = nullptr;
     ASSERT_OK(orrGraphCreate(&graph, 0));
     orrGraphNode_t node = nullptr;
     EXPECT_FAIL(orrGraphAddMemcpyNode(&node, graph, nullptr, 0, memory_[1], memory_[0], 64, orrMemcpyDefault),
                 orrErrorPeerAccess, kWhy);
+    const orrMemcpyNDParams box = rows_between(memory_[1], memory_[0], 64, 1);
+    EXPECT_FAIL(orrGraphAddMemcpyNDNode(&node, graph, nullptr, 0, &box), orrErrorPeerAccess, kWhy);
+    EXPECT_FAIL(orrGraphAddReduceNode(&node, graph, nullptr, 0, memory_[1], memory_[0], 8, orrUint64,
+                                      orrReduceSum, 0),
+                orrErrorPeerAccess, kWhy);
     ASSERT_OK(orrGraphDestroy(graph));
     // A card that has no part in it does not do it.
     orrStream_t third = stream_on(1);
     EXPECT_EQ(orrMemcpyAsync(memory_[1], memory_[0], 64, orrMemcpyDefault, third), orrErrorPeerAccess);
+    EXPECT_EQ(orrMemcpyNDAsync(&box, third), orrErrorPeerAccess);
+    EXPECT_EQ(orrMemcpyReduceAsync(memory_[1], memory_[0], 8, orrUint64, orrReduceSum, 0, third),
+              orrErrorPeerAccess);
     ASSERT_OK(orrStreamDestroy(third));
 }
 
@@ -259,10 +222,24 @@ TEST(StagedPeer, AWayThatIsDownIsGoneAround) {
 }
 
 // One of the cards goes in the middle of a copy, whose stream is the source's card's or the destination's.
-class StagedLoss : public ::testing::TestWithParam<std::tuple<int, int>> {};
+class StagedLoss : public ::testing::TestWithParam<std::tuple<int, int, int>> {
+  protected:
+    // Bytes, a box, or a copy with reduction.
+    static orrError_t copy(void* dst, void* src, std::size_t bytes, orrStream_t stream) {
+        const orrMemcpyNDParams box = rows_between(dst, src, 1000, bytes / 1000);
+        switch (std::get<2>(GetParam())) {
+            case 0:
+                return orrMemcpyAsync(dst, src, bytes, orrMemcpyDefault, stream);
+            case 1:
+                return orrMemcpyNDAsync(&box, stream);
+            default:
+                return orrMemcpyReduceAsync(dst, src, bytes / 8, orrUint64, orrReduceSum, 0, stream);
+        }
+    }
+};
 
 TEST_P(StagedLoss, ACardThatGoesStopsTheStreamWithTheCause) {
-    const auto [of, lost] = GetParam();  // 0: the source's card
+    const auto [of, lost, what] = GetParam();  // 0: the source's card
     FakeSystem system(3);
     constexpr std::size_t kBytes = 8 << 20;
     void *src = malloc_on(0, kBytes), *dst = malloc_on(2, kBytes);
@@ -272,13 +249,16 @@ TEST_P(StagedLoss, ACardThatGoesStopsTheStreamWithTheCause) {
     const std::uint64_t before = source.packets();
     orrError_t told = orrSuccess;
     std::string text;
+    std::atomic<bool> over{false};
     std::thread copier([&] {
-        told = orrMemcpyAsync(dst, src, kBytes, orrMemcpyDefault, stream);
+        told = copy(dst, src, kBytes, stream);
         text = orrGetLastErrorText();
+        over = true;
     });
     // It has read both halves, and cannot write.
-    while (source.packets() < before + 2)
+    while (source.packets() < before + 2 && !over)
         std::this_thread::yield();
+    EXPECT_FALSE(over) << text;
     (lost == 0 ? source : sink).lose();
     sink.pause(false);
     copier.join();
@@ -300,7 +280,8 @@ TEST_P(StagedLoss, ACardThatGoesStopsTheStreamWithTheCause) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StagedLoss,
-                         ::testing::Combine(::testing::Values(0, 1), ::testing::Values(0, 1)));
+                         ::testing::Combine(::testing::Values(0, 1), ::testing::Values(0, 1),
+                                            ::testing::Values(0, 1, 2)));
 
 // What is wrong with one stream's copy is that stream's, whoever else copies to the same card.
 class StagedFault : public ::testing::Test {
@@ -390,9 +371,11 @@ TEST_F(StagedFault, ACopyOfAClosedStreamFails) {
     const auto stream = Runtime::usable()->streams.find(stream_[0]);
     Context& other = **Runtime::usable()->context(3);
     stream->close();
-    const auto done =
-        stream->staging().between(*stream, other, true, reinterpret_cast<std::uint64_t>(good_),
-                                  reinterpret_cast<std::uint64_t>(src_[0]), {.row_bytes = kBytes, .rows = 1});
+    const auto done = stream->staging().between(
+        *stream, other,
+        {.pushes = true,
+         .box = make_box(reinterpret_cast<std::uint64_t>(good_), reinterpret_cast<std::uint64_t>(src_[0]),
+                         {.row_bytes = kBytes, .rows = 1})});
     EXPECT_FALSE(done.has_value());
 }
 

@@ -2,8 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <type_traits>
 
 #include "tests/system/runtime/hand.h"
 #include "tests/vm/umd/helpers.h"
@@ -102,29 +107,177 @@ TEST_F(Unlinked, CopiesKeepEveryByteInBothDirections) {
     copy_all();
 }
 
-// ORRERY_CARD_DIES: the second card does so at one of its first copies.
+// Boxes, whose dimensions lie in another order on each side, and copies with reduction.
+class UnlinkedShapes : public Staged {
+  protected:
+    // In a stream of the source's card (0), of the destination's (1), or by the call that waits (2); with
+    // what the stream does before and behind it.
+    orrError_t ordered(int from, int by, void* dst, void* src,
+                       const std::function<orrError_t(orrStream_t)>& run) {
+        if (by == 2) return run(nullptr);
+        orrStream_t stream = stream_[by == 0 ? from : 1 - from];
+        void* const own = by == 0 ? src : dst;
+        std::uint8_t first = 0;
+        EXPECT_OK(orrMemcpy(&first, own, 1, orrMemcpyDeviceToHost));
+        EXPECT_OK(orrMemsetAsync(own, first ^ 0xff, 1, stream));
+        EXPECT_OK(orrMemsetAsync(own, first, 1, stream));
+        const orrError_t done = run(stream);
+        if (by == 0) EXPECT_OK(orrMemsetAsync(own, first ^ 0xff, 1, stream));
+        EXPECT_OK(orrStreamSynchronize(stream));
+        return done;
+    }
+    struct Box {
+        std::array<std::size_t, 5> extent;
+        std::array<std::size_t, 4> dst, src;
+    };
+    void copy_box(const Box& shape, int from, int by) {
+        const int to = 1 - from;
+        const auto data = random_bytes(kSize, static_cast<std::uint32_t>(by));
+        std::vector<std::uint8_t> back(kSize), wanted(kSize, 0xee);
+        const auto [n0, n1, n2, n3, n4] = shape.extent;
+        for (std::size_t i = 0; i < n1 * n2 * n3 * n4; ++i) {
+            const std::size_t at[] = {i % n1, i / n1 % n2, i / n1 / n2 % n3, i / n1 / n2 / n3};
+            const auto a = std::inner_product(at, at + 4, shape.src.begin(), kA);
+            const auto b = std::inner_product(at, at + 4, shape.dst.begin(), kB);
+            std::memcpy(&wanted.at(b), &data.at(a), n0);
+        }
+        ASSERT_OK(orrMemcpy(memory_[from], data.data(), kSize, orrMemcpyHostToDevice));
+        ASSERT_OK(orrMemset(memory_[to], 0xee, kSize));
+        orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
+        void* const src = at(memory_[from], kA);
+        box.dst = at(memory_[to], kB);
+        box.src = src;
+        box.dims = 5;
+        std::ranges::copy(shape.extent, box.extent);
+        std::ranges::copy(shape.dst, box.dst_stride);
+        std::ranges::copy(shape.src, box.src_stride);
+        box.kind = orrMemcpyDeviceToDevice;
+        ASSERT_OK(ordered(from, by, box.dst, src, [&](orrStream_t stream) {
+            return by == 2 ? orrMemcpyND(&box) : orrMemcpyNDAsync(&box, stream);
+        }));
+        ASSERT_OK(orrMemcpy(back.data(), memory_[to], kSize, orrMemcpyDeviceToHost));
+        ASSERT_TRUE(back == wanted) << ::testing::PrintToString(shape.extent) << " from " << from << " by "
+                                    << by;
+    }
+    // Of so many elements, at addresses that are multiples of their size and no more.
+    template <typename Value>
+    void reduce(std::size_t count, int from, int by, orrDataType type, orrReduceOp op,
+                Value (*function)(Value, Value)) {
+        const int to = 1 - from;
+        const std::size_t a = 3, b = 1, values = kSize / sizeof(Value);
+        std::vector<Value> source(values), wanted(values), back(values);
+        std::mt19937 random(static_cast<std::uint32_t>(count + static_cast<std::size_t>(by)));
+        const auto any = [&] {
+            if constexpr (std::is_floating_point_v<Value>)
+                return static_cast<Value>(static_cast<std::int32_t>(random()) / 77.0);
+            else
+                return static_cast<Value>(random());
+        };
+        std::ranges::generate(source, any);
+        std::ranges::generate(wanted, any);
+        ASSERT_OK(orrMemcpy(memory_[from], source.data(), values * sizeof(Value), orrMemcpyHostToDevice));
+        ASSERT_OK(orrMemcpy(memory_[to], wanted.data(), values * sizeof(Value), orrMemcpyHostToDevice));
+        for (std::size_t i = 0; i < count; ++i)
+            wanted[b + i] = function(wanted[b + i], source[a + i]);
+        void *const dst = at(memory_[to], b * sizeof(Value)), *const src =
+                                                                  at(memory_[from], a * sizeof(Value));
+        ASSERT_OK(ordered(from, by, dst, src, [&](orrStream_t stream) {
+            return by == 2 ? orrMemcpyReduce(dst, src, count, type, op, 0)
+                           : orrMemcpyReduceAsync(dst, src, count, type, op, 0, stream);
+        }));
+        ASSERT_OK(orrMemcpy(back.data(), memory_[to], values * sizeof(Value), orrMemcpyDeviceToHost));
+        ASSERT_EQ(std::memcmp(back.data(), wanted.data(), values * sizeof(Value)), 0)
+            << count << " elements of type " << type << " from " << from << " by " << by;
+    }
+
+    static constexpr std::size_t kA = 17, kB = 5;
+};
+
+TEST_F(UnlinkedShapes, BoxesKeepEveryByteInBothDirections) {
+    const Box boxes[] = {
+        {{7, 3, 2, 4, 5}, {8, 30, 70, 300}, {11, 33, 67, 270}},
+        // More than a half: of bytes of a row, of rows, of what is outermost, and of one in between.
+        {{kHalf + 100, 3, 1, 1, 1}, {kHalf + 101}, {kHalf + 117}},
+        {{1000, 700, 1, 1, 1}, {1003}, {1024}},
+        {{64, 16, 8, 16, 5}, {64 * 5, 64 * 80, 64 * 1280, 64}, {64, 1024, 8192, 131072}},
+        {{9001, 5, 3, 11, 1}, {9001, 9001 * 5, 9001 * 15}, {9001 * 33, 9001 * 11, 9001}},
+        // A row that is read again and again.
+        {{3000, 200, 2, 1, 1}, {3000, 600000}, {0, 77}},
+    };
+    int round = 0;
+    for (const Box& box : boxes) {
+        for (const int from : {0, 1}) {
+            ASSERT_NO_FATAL_FAILURE(copy_box(box, from, round++ % 3));
+        }
+    }
+}
+
+TEST_F(UnlinkedShapes, ReductionsKeepEveryBitInBothDirections) {
+    int round = 0;
+    for (const int offset : {-1, 0, 1}) {
+        for (const int from : {0, 1}) {
+            const auto around = [&](std::size_t bytes) {
+                return kHalf / bytes + static_cast<std::size_t>(offset);
+            };
+            const int by = round++ % 3;
+            ASSERT_NO_FATAL_FAILURE(reduce<float>(around(4), from, by, orrFloat32, orrReduceSum,
+                                                  [](float x, float y) { return x + y; }));
+            ASSERT_NO_FATAL_FAILURE(
+                reduce<std::uint8_t>(3 * around(1) + 77, from, by, orrUint8, orrReduceMax,
+                                     [](std::uint8_t x, std::uint8_t y) { return std::max(x, y); }));
+        }
+    }
+    ASSERT_NO_FATAL_FAILURE(reduce<double>(kHalf / 4 + 3, 1, 0, orrFloat64, orrReduceProd,
+                                           [](double x, double y) { return x * y; }));
+}
+
+// ORRERY_CARD_DIES: all but the first card do so, at one of their first copies.
 TEST_F(Unlinked, ACardThatDiesInTheMiddleStopsTheStream) {
     if (std::getenv("ORRERY_CARD_DIES") == nullptr) GTEST_SKIP() << "no card dies";
     constexpr std::size_t kMany = 16 << 20;
-    void *src = nullptr, *dst = nullptr;
-    ASSERT_OK(orrSetDevice(1));
-    ASSERT_OK(orrMalloc(&dst, kMany));
+    void *here = nullptr, *there = nullptr;
     ASSERT_OK(orrSetDevice(0));
-    ASSERT_OK(orrMalloc(&src, kMany));
-    ASSERT_OK(orrMemset(src, 1, kMany));
-    EXPECT_EQ(orrMemcpyAsync(dst, src, kMany, orrMemcpyDefault, stream_[0]), orrErrorDeviceLost);
-    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("device 1, which does its half"));
-    EXPECT_FAIL(orrMemsetAsync(src, 2, 64, stream_[0]), orrErrorDeviceLost, "device 1");
-    EXPECT_EQ(orrMemcpy(dst, src, 64, orrMemcpyDefault), orrErrorDeviceLost);
-    // The card that is left goes on.
-    ASSERT_OK(orrStreamDestroy(stream_[0]));
-    ASSERT_OK(orrStreamCreate(&stream_[0], 0));
-    std::uint8_t byte = 0;
-    ASSERT_OK(orrMemsetAsync(src, 3, kMany, stream_[0]));
-    ASSERT_OK(orrStreamSynchronize(stream_[0]));
-    ASSERT_OK(orrMemcpy(&byte, at(src, kMany - 1), 1, orrMemcpyDefault));
-    EXPECT_EQ(byte, 3);
-    EXPECT_OK(orrFree(src));
+    ASSERT_OK(orrMalloc(&here, kMany));
+    // Bytes and a box that the other card writes, and elements that it reads.
+    const std::function<orrError_t(orrStream_t)> copies[] = {
+        [&](orrStream_t stream) { return orrMemcpyAsync(there, here, kMany, orrMemcpyDefault, stream); },
+        [&](orrStream_t stream) {
+            orrMemcpyNDParams box = ORR_INIT(orrMemcpyNDParams);
+            box.dst = there;
+            box.src = here;
+            box.dims = 3;
+            const std::size_t extents[] = {64, 512, 512};
+            std::ranges::copy(extents, box.extent);
+            box.dst_stride[0] = box.src_stride[1] = 64;
+            box.dst_stride[1] = box.src_stride[0] = 64 * 512;
+            box.kind = orrMemcpyDefault;
+            return orrMemcpyNDAsync(&box, stream);
+        },
+        [&](orrStream_t stream) {
+            return orrMemcpyReduceAsync(here, there, kMany / 4, orrInt32, orrReduceSum, 0, stream);
+        },
+    };
+    ASSERT_EQ(last_, static_cast<int>(std::size(copies)));
+    for (int other = 1; other <= last_; ++other) {
+        const std::string whose = "device " + std::to_string(other);
+        ASSERT_OK(orrSetDevice(other));
+        ASSERT_OK(orrMalloc(&there, kMany));
+        ASSERT_OK(orrMemset(here, 1, kMany));
+        EXPECT_EQ(copies[other - 1](stream_[0]), orrErrorDeviceLost);
+        EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr(whose + ", which does its half"));
+        EXPECT_FAIL(orrMemsetAsync(here, 2, 64, stream_[0]), orrErrorDeviceLost, whose);
+        EXPECT_EQ(orrMemcpy(there, here, 64, orrMemcpyDefault), orrErrorDeviceLost);
+        // The card that is left goes on.
+        ASSERT_OK(orrSetDevice(0));
+        ASSERT_OK(orrStreamDestroy(stream_[0]));
+        ASSERT_OK(orrStreamCreate(&stream_[0], 0));
+        std::uint8_t byte = 0;
+        ASSERT_OK(orrMemsetAsync(here, 3, kMany, stream_[0]));
+        ASSERT_OK(orrStreamSynchronize(stream_[0]));
+        ASSERT_OK(orrMemcpy(&byte, at(here, kMany - 1), 1, orrMemcpyDefault));
+        EXPECT_EQ(byte, 3);
+    }
+    EXPECT_OK(orrFree(here));
 }
 
 // Between the ends of a chain a cable is pulled, and put in again.

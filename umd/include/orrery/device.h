@@ -121,8 +121,8 @@ ORR_API orrError_t orrDeviceCanAccessPeer(int* can, int device, int peer);
 /**
  * Lets copies, signals and kernels of the current device write to memory of `peer`, and copies and kernels
  * read it and use atomics there if both devices do that, also of later allocations. flags: 0.
- * orrErrorPeerAccess: no way over links that are up joins them. Copies of bytes, rows and planes need none of
- * it then: see orrDeviceGetPeerWay.
+ * orrErrorPeerAccess: no way over links that are up joins them. Copies need none of it then: see
+ * orrDeviceGetPeerWay.
  */
 ORR_API orrError_t orrDeviceEnablePeerAccess(int peer, unsigned flags);
 
@@ -146,15 +146,15 @@ typedef struct orrPeerWay {
 /**
  * Which way copies between memory of `device` and of `peer` take in streams of `device`, and why. Over links
  * they go after orrDeviceEnablePeerAccess, and are refused (orrErrorPeerAccess) without it where there is
- * one. Where none is up, or the only one went down, orrMemcpy, orrMemcpyAsync, the 2D and 3D ones and
- * orrMemcpyBatchAsync go through the host's memory, with peer access or without; the call returns when they
- * are done (see orrMemcpyAsync). If a link comes up, those with peer access go over it; those without stay
- * with the host until it is enabled. A link that goes down under a copy stops its stream; copies go through
- * the host when that is known, at the latest 20 ms later, or at once for who asks here. Memory that came
- * while no way was up is shared with those that may use it by the first call that copies, launches or enables
- * access when there is one again.
+ * one. Where none is up, or the only one went down, orrMemcpy, its like in more dimensions and for streams,
+ * orrMemcpyBatchAsync and orrMemcpyReduce go through the host's memory, with peer access or without; the call
+ * returns when they are done (see orrMemcpyAsync). If a link comes up, those with peer access go over it;
+ * those without stay with the host until it is enabled. A link that goes down under a copy stops its stream;
+ * copies go through the host when that is known, at the latest 20 ms later, or at once for who asks here.
+ * Memory that came while no way was up is shared with those that may use it by the first call that copies,
+ * launches or enables access when there is one again.
  *
- * Kernels, signals, events, copies with reduction, orrMemcpyND and graphs never do so: orrErrorPeerAccess.
+ * Kernels, memsets, signals, events and graphs, captured ones too, never do so: orrErrorPeerAccess.
  * (Task graphs have ways of their own through the host's memory, and need nothing enabled.)
  * orrErrorDeviceLost: no way is there as one of the devices is lost. Thread safe.
  */

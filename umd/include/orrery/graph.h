@@ -50,7 +50,8 @@ typedef struct orrKernelNodeParams {
 ORR_API orrError_t orrGraphAddKernelNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count,
                                          const orrKernelNodeParams* params);
-/** Memory of orrMalloc or orrMallocHost only. Runs on the source's device, else the destination's. */
+/** Memory of orrMalloc or orrMallocHost only; between devices, over links. Runs on the source's device, else
+ * the destination's. */
 ORR_API orrError_t orrGraphAddMemcpyNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count, void* dst,
                                          const void* src, size_t bytes, orrMemcpyKind kind);
@@ -80,7 +81,7 @@ typedef struct orrMemsetNodeParams {
 ORR_API orrError_t orrGraphAddMemset2DNode(orrGraphNode_t* node, orrGraph_t graph,
                                            const orrGraphNode_t* dependencies, size_t count,
                                            const orrMemsetNodeParams* params);
-/** As orrMemcpyReduce. flags: 0. */
+/** As orrMemcpyReduce, and over links only. flags: 0. */
 ORR_API orrError_t orrGraphAddReduceNode(orrGraphNode_t* node, orrGraph_t graph,
                                          const orrGraphNode_t* dependencies, size_t count, void* dst,
                                          const void* src, size_t elements, orrDataType type, orrReduceOp op,

@@ -35,7 +35,7 @@ ORR_API orrError_t orrIpcExportMemory(int* fd, void* ptr, unsigned flags);
 typedef enum orrIpcReach {
     orrIpcReachDirect = 0, /**< its own, or the host's: kernels, copies and fills use it */
     orrIpcReachLink = 1,   /**< a linked device's: copies write to it, after orrDeviceEnablePeerAccess */
-    orrIpcReachHost = 2,   /**< no link is up: copy to the host, and from there in a stream of its device */
+    orrIpcReachHost = 2,   /**< no link is up: copies go through the host's memory (orrDeviceGetPeerWay) */
 } orrIpcReach;
 
 /** What was imported. */

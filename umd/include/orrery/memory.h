@@ -97,9 +97,10 @@ typedef struct orrMemcpyNDParams {
     orrMemcpyKind kind; /**< zero is orrMemcpyHostToHost, as in orrMemcpy */
     uint32_t reserved;  /**< 0 */
 } orrMemcpyNDParams;
-/** As orrMemcpy, of a box in memory of orrMalloc or orrMallocHost; ordinary memory is refused. */
+/** As orrMemcpy, also between devices, of a box in memory of orrMalloc or orrMallocHost; ordinary memory is
+ * refused. */
 ORR_API orrError_t orrMemcpyND(const orrMemcpyNDParams* params);
-/** The same in the order of a stream. */
+/** The same in the order of a stream; between two devices that no links join as orrMemcpyAsync. */
 ORR_API orrError_t orrMemcpyNDAsync(const orrMemcpyNDParams* params, orrStream_t stream);
 /**
  * As `count` calls of orrMemcpyAsync with orrMemcpyDefault, in any order, as one piece of work: none is begun
@@ -151,14 +152,20 @@ typedef enum orrReduceOp {
 /**
  * dst[i] = dst[i] op src[i] for `count` elements, done by a copy engine; the same bits always. Integers wrap
  * around; floats are rounded to nearest even at each element, and a NaN that comes out is the quiet one
- * without payload. Memory of orrMalloc on the device that does it (else orrErrorPeerAccess), or of
- * orrMallocHost, and src may be a multicast of that device (orrMulticastReadable); both are multiples of the
- * element's size, and the same or apart. Returns when that is done; runs on the destination's device, else
- * the source's, else the current one. flags: 0.
+ * without payload. Memory of orrMalloc on the device that does it, or of orrMallocHost, and src may be a
+ * multicast of that device (orrMulticastReadable); both are multiples of the element's size, and the same or
+ * apart. src may also be on another device that the one that does it reads over links
+ * (orrDeviceEnablePeerAccess, else orrErrorPeerAccess), or that no links join with it (orrDeviceGetPeerWay).
+ * Returns when that is done; runs on the destination's device, else the source's, else the current one.
+ * flags: 0.
  */
 ORR_API orrError_t orrMemcpyReduce(void* dst, const void* src, size_t count, orrDataType type, orrReduceOp op,
                                    unsigned flags);
-/** The same in the order of a stream. */
+/**
+ * The same in the order of a stream, of the destination's device if links join it with the source's. Where
+ * none do it may be either's, and the call returns as that of orrMemcpyAsync; if a device fails meanwhile,
+ * some elements are combined and some are not.
+ */
 ORR_API orrError_t orrMemcpyReduceAsync(void* dst, const void* src, size_t count, orrDataType type,
                                         orrReduceOp op, unsigned flags, orrStream_t stream);
 
