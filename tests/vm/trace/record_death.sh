@@ -9,7 +9,7 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 # `committed` of the header: bytes of the file that are complete.
 committed() { od -A n -t u8 -j 184 -N 8 "$file" 2>/dev/null | tr -d ' '; }
 
-"$vm" --cards 1 --timeout 120 --record "$folder" --logs "$logs" --allow-card-exit -- \
+"$vm" --cards 1 --timeout 240 --record "$folder" --logs "$logs" --allow-card-exit -- \
     sh -c 'while histogram >/dev/null; do echo again; done; echo gone' >"$folder.log" 2>&1 &
 run=$!
 # The card works when a second round begins; then the file has to grow, block by block.
