@@ -22,10 +22,14 @@ using sched_test::Mark;
 using sched_test::Semaphore;
 using sched_test::Stream;
 
+// Model time goes on while those who look on stand still, and the usual limit of a kernel is soon over; more
+// than this needs a privilege.
+constexpr std::uint32_t kLongUs = 10'000'000;
+
 // All cores for seconds, until it is killed.
 int hog() {
     const Card card(0);
-    const Stream stream("hog");
+    const Stream stream("hog", 0, 0, 0, kLongUs);
     const Count count(card, 32, 1'000'000);
     count.launch(stream);
     // The first eight are on the cores; the others wait behind them for ever.
@@ -41,7 +45,7 @@ int crowd() {
     const Count count(card, 32, 1'000'000);
     std::vector<std::unique_ptr<Stream>> streams;
     for (int n = 0; n < 40; ++n) {
-        streams.push_back(std::make_unique<Stream>("crowd"));
+        streams.push_back(std::make_unique<Stream>("crowd", 0, 0, 0, kLongUs));
         count.launch(*streams.back());
     }
     count.wait_for_begin(8);

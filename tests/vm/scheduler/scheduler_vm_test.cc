@@ -252,7 +252,7 @@ class TasksOfOneCard : public Tasks {
 
   private:
     static constexpr int kDevice = 0;
-    static constexpr std::uint32_t kLimitUs = 10'000'000;  // one waits for a host that may be slow
+    static constexpr std::uint32_t kLimitUs = 1'000'000'000;  // no time of a slow host ends one that waits
     static constexpr orrTaskGraphOptions kFirst{
         sizeof(orrTaskGraphOptions), &kDevice, 1, nullptr, 0, 0, kLimitUs, 0};
 };
