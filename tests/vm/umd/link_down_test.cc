@@ -252,9 +252,10 @@ class LinkDown : public ::testing::TestWithParam<Cell> {
     void begin_gang(bool waits = false) {
         store(0, 0);
         store(1, 0);
-        // A card's clock goes on while the cable is out.
+        // A card's clock goes on while the cable is out. Who waits for the other part is told of the link
+        // when this is over: not before the link has been cut.
         orrStreamAttributes attributes = ORR_INIT(orrStreamAttributes);
-        attributes.limit_us = waits ? 0 : kNoLimitUs;
+        attributes.limit_us = waits ? 5'000'000 : kNoLimitUs;
         for (Card* card : {there_.get(), here_.get()}) {
             ASSERT_OK(orrStreamDestroy(card->stream));
             ASSERT_OK(orrSetDevice(card->device));
