@@ -23,4 +23,4 @@ awk -F, 'NR > 1 && ($10 <= 0 || $15 == 0 || $15 != $16 || $17 != "") { print; ex
 grep -q '^Cards of each for one of orrery-1' "$folder/text"
 grep -q '<svg' "$folder/skus.html"
 # Its profiles are as others.
-"$prof" stat "$folder/orrery-edge/memory.prof" | grep -Eq '^  triad +1 '
+"$prof" stat "$folder/orrery-edge/memory.prof" | grep -E '^  triad +1 ' >/dev/null
