@@ -83,8 +83,8 @@ struct CardConfig {
     std::function<void(unsigned)> raise;  // sends an interrupt vector to the host; called on the card thread
 };
 
-// Whether somebody on the card waits for room in a link, or for an answer, and whether the process of each
-// peer that owes it could give it. In step no clock passes one that stands.
+// Whether somebody on the card waits for room in a link, or for an answer, and whether one of those peers
+// stands (LinkPort::peer_stands()). In step no clock passes one that stands.
 enum class AwaitedPeers { kNone, kAlive, kStand };
 
 class Card final : private SocEffects {

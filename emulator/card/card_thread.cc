@@ -56,6 +56,7 @@ class IdleTimer {
         const Clock::time_point host_now = Clock::now();
         const AwaitedPeers peers = look(host_now);
         const bool awaited = peers != AwaitedPeers::kNone;
+        const int cost = peers == AwaitedPeers::kStand ? kStands : 1;
         // Another timer is looked at anew, and so is one that somebody waits beside now, or no longer.
         if (!armed_ || timer_ != core.timer() || awaited_ != awaited) {
             armed_ = true;
@@ -65,10 +66,12 @@ class IdleTimer {
             const std::chrono::nanoseconds ns(left / kPsPerNs);
             left_ = awaited ? ns : std::min(ns, kLongest);
         } else {
-            left_ -= (host_now - looked_) / cost_;
+            // More than a sleep lasts is time in which this card stood, and they perhaps with it.
+            const std::chrono::nanoseconds gap = host_now - looked_;
+            left_ -= (awaited ? std::min(gap, kMostGap) : gap) / std::max(cost, cost_);
         }
         looked_ = host_now;
-        cost_ = peers == AwaitedPeers::kStand ? kStands : 1;
+        cost_ = cost;
         if (left_.count() > 0) return false;
         armed_ = false;
         return true;
@@ -85,6 +88,7 @@ class IdleTimer {
     static constexpr std::chrono::nanoseconds kLongest = std::chrono::milliseconds(10);
     static constexpr int kStands = 16;
     static constexpr std::int64_t kMostUs = 20'000;  // then the peers are looked at again
+    static constexpr std::chrono::nanoseconds kMostGap = std::chrono::milliseconds(25);
     bool armed_ = false;
     bool awaited_ = false;
     ModelTime timer_ = 0;

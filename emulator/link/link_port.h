@@ -277,10 +277,11 @@ class LinkPort : public PeerPort {
     virtual bool has_called(const Event& event) const = 0;
     // Somebody waits for room, or for an answer.
     virtual bool congested() const = 0;
-    // The peer owes room or an answer, and its process has not looked at the link for a while (kStandsAfter):
-    // it has no CPU, or a debugger holds it. Such time is not time in which it could have answered.
+    // The peer owes room, or has not taken a request, and its process has not looked at the link for a while
+    // (kStandsAfter; one that sleeps looks at each tick of its socket): it has no CPU, or is stopped. Such time
+    // is not time in which it could have answered. Who does not ask for as long begins anew.
     virtual bool peer_stands(std::chrono::steady_clock::time_point now) = 0;
-    static constexpr std::chrono::milliseconds kStandsAfter{25};
+    static constexpr std::chrono::milliseconds kStandsAfter{120};
 
     // --- the card's main loop ---
     // Takes what has arrived. Cheap when nothing has (one load). Call it in every round of the card loop,

@@ -504,7 +504,10 @@ bool SharedLink::prepare_sleep() {
 }
 
 void SharedLink::after_sleep() {
-    if (up()) receiver_.set_need_wakeup(false);
+    if (up()) {
+        receiver_.set_need_wakeup(false);
+        receiver_.show_alive();
+    }
     service();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/packets.h"
@@ -88,19 +89,36 @@ void copy_box(const orr_desc_box& box) {
     }
 }
 
+// Rows and planes need no descriptor, and the firmware's trace has their size.
+std::optional<CopyShape> shape_of(const orr_desc_box& box) {
+    const auto is_1 = [](auto n) { return n == 1; };
+    if (!std::all_of(box.count + std::min<unsigned>(box.dimensions, 2), box.count + box.dimensions, is_1)) return {};
+    CopyShape shape{.row_bytes = box.row_bytes,
+                    .rows = box.count[0],
+                    .src_pitch = box.src_stride[0],
+                    .dst_pitch = box.dst_stride[0]};
+    if (box.dimensions < 2 || box.count[1] == 1) return shape;
+    // Planes are whole rows apart.
+    const auto height = [&](const std::uint64_t (&stride)[ORR_BOX_DIMENSIONS]) -> std::uint32_t {
+        if (stride[0] < box.row_bytes || stride[1] % stride[0] != 0) return 0;
+        const std::uint64_t rows = stride[1] / stride[0];
+        return rows >= box.count[0] && rows <= UINT32_MAX ? static_cast<std::uint32_t>(rows) : 0;
+    };
+    shape.planes = box.count[1];
+    shape.src_height = height(box.src_stride);
+    shape.dst_height = height(box.dst_stride);
+    if (shape.src_height == 0 || shape.dst_height == 0) return {};
+    return shape;
+}
+
 Result<std::uint64_t> submit_box(Stream& stream, const orr_desc_box& box, bool ordered,
                                  std::span<Context* const> peers = {}) {
-    const bool rows = std::all_of(box.count + 1, box.count + box.dimensions, [](auto n) { return n == 1; });
-    if (!rows) {
-        return stream.submit_with(make_box_copy(ordered), kBoxCopyWord, std::as_bytes(std::span(&box, 1)),
-                                  {Op::kCopy, nullptr}, peers);
+    if (const auto shape = shape_of(box)) {
+        const orr_packet packet = make_copy(box.dst, box.src, *shape, ordered);
+        return stream.submit({&packet, 1}, {Op::kCopy, nullptr}, peers);
     }
-    const CopyShape shape{.row_bytes = box.row_bytes,
-                          .rows = box.count[0],
-                          .src_pitch = box.src_stride[0],
-                          .dst_pitch = box.dst_stride[0]};
-    const orr_packet packet = make_copy(box.dst, box.src, shape, ordered);
-    return stream.submit({&packet, 1}, {Op::kCopy, nullptr}, peers);
+    return stream.submit_with(make_box_copy(ordered), kBoxCopyWord, std::as_bytes(std::span(&box, 1)),
+                              {Op::kCopy, nullptr}, peers);
 }
 
 }  // namespace
