@@ -332,10 +332,7 @@ void SharedLink::wake_peer() {
 bool SharedLink::peer_stands(std::chrono::steady_clock::time_point now) {
     if (!up() || !peer_owes()) return false;
     const std::uint64_t alive = transmitter_.peer_alive();
-    // Who did not ask may have stood itself.
-    const bool anew = now - last_look_.asked > LinkPort::kStandsAfter;
-    if (anew || alive != last_look_.alive) last_look_ = {.alive = alive, .seen = now};
-    last_look_.asked = now;
+    if (alive != last_look_.alive) last_look_ = {alive, now};
     return now - last_look_.seen > LinkPort::kStandsAfter;
 }
 

@@ -322,9 +322,9 @@ class SharedLink {
     bool forwards_ = false;  // as hooks_.changed has been told
     std::uint32_t silent_ticks_ = 0;
     std::uint64_t last_alive_ = 0;
-    struct Look {  // of the peer at its link, and when somebody asked for it
+    struct Look {  // of the peer at its link
         std::uint64_t alive = 0;
-        std::chrono::steady_clock::time_point seen{}, asked{};
+        std::chrono::steady_clock::time_point seen{};
     };
     Look last_look_;
     std::string down_reason_;

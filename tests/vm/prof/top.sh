@@ -28,7 +28,7 @@ seen() {
 }
 runs=0
 while [ $runs -lt 3 ] || ! seen; do
-    [ $runs -lt 60 ] || fail "no $what: $(cat /tmp/top)"
+    [ $runs -lt 20 ] || fail "no $what: $(cat /tmp/top)"
     histogram --cards 2 >/tmp/out 2>&1 || fail "histogram: $(cat /tmp/out)"
     runs=$((runs + 1))
 done

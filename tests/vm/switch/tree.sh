@@ -14,7 +14,7 @@ tries=0
 until histogram --cards 8 >out 2>&1; do
     grep -q "orrErrorPeerAccess: .* to device [0-7] was lost" out || fail "not by the other spine: $(cat out)"
     tries=$((tries + 1))
-    [ $tries -lt 20 ] || fail "always lost: $(cat out)"
+    [ $tries -lt 8 ] || fail "always lost: $(cat out)"
 done
 grep -q " yes$" out || fail "not correct: $(cat out)"
 grep -q " no$" out && fail "not correct: $(cat out)"
