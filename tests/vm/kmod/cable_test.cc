@@ -203,6 +203,9 @@ TEST_F(Cable, WhatCrossedBefore) {
     ASSERT_EQ(behind_->queue->run(std::vector{signal(kVa, 1)}), 0);
     const orr_packet packets[] = {wait_for(kVa, 1), wait_for(kVa, 2)};
     waiter_->queue->submit(packets);
+    // The queue was done when it was on the link.
+    for (int tries = 0; waiter_->memory.words()[0] != 1 && tries < 12'000; ++tries)
+        ::usleep(5'000);
     ASSERT_NO_FATAL_FAILURE(pull());
     waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
     EXPECT_EQ(waiter_->queue->ring().error_index, 1u);

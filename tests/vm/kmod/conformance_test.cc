@@ -377,7 +377,7 @@ TEST_F(Conformance, FdinfoHasTheEngineTime) {
         const unsigned commands = wait_statistic(0, "commands");
         for (int i = 0; i < 100; i++)
             EXPECT_EQ(copy_ns(fd()), used);
-        EXPECT_LE(wait_statistic(0, "commands") - commands, 2u) << "apart from a look after the card";
+        EXPECT_LE(wait_statistic(0, "commands") - commands, 50u) << "apart from looks after the card";
     }
     const File other = open_card();
     EXPECT_EQ(copy_ns(other.get()), 0u);

@@ -232,6 +232,21 @@ TEST_F(Removal, NothingIsWrittenToFreedMemory) {
     expect_works(cards_[0]);
 }
 
+// A link trains after its driver has begun.
+void wait_for_way(const User& from, const User& to) {
+    drm_orr_query_device card{};
+    ASSERT_EQ(call(to.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
+    drm_orr_query_way way{};
+    for (int tries = 0; tries < 12'000; ++tries) {
+        way = {};
+        way.peer_uid = card.uid;
+        ASSERT_EQ(call(from.fd(), DRM_IOCTL_ORR_QUERY_WAY, &way), 0);
+        if (way.links != 0) return;
+        ::usleep(5'000);
+    }
+    FAIL() << "no way";
+}
+
 TEST_F(Removal, EitherEndOfALinkGoes) {
     if (cards_.size() < 2) GTEST_SKIP() << "needs two cards";
     for (const std::size_t gone : {1u, 0u}) {
@@ -240,6 +255,7 @@ TEST_F(Removal, EitherEndOfALinkGoes) {
             const std::size_t importer = importer_goes ? gone : stays;
             User from(static_cast<unsigned>(node_of(cards_[importer])));
             User owner(static_cast<unsigned>(node_of(cards_[1 - importer])));
+            ASSERT_NO_FATAL_FAILURE(wait_for_way(from, owner));
             File dma_buf;
             ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
             std::uint32_t handle = 0;
@@ -331,6 +347,7 @@ TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
     User old(static_cast<unsigned>(node_of(cards_[0])));
     {
         User owner(static_cast<unsigned>(node_of(cards_[1])));
+        ASSERT_NO_FATAL_FAILURE(wait_for_way(old, owner));
         File dma_buf;
         ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
         std::uint32_t handle = 0;
@@ -342,6 +359,7 @@ TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
     // A new owner has memory at the same place, and shares it with somebody else on the first card.
     User owner(static_cast<unsigned>(node_of(cards_[1])));
     User guest(static_cast<unsigned>(node_of(cards_[0])));
+    ASSERT_NO_FATAL_FAILURE(wait_for_way(guest, owner));
     File dma_buf;
     ASSERT_EQ(export_bo(owner.fd(), owner.vram.handle, dma_buf), 0);
     std::uint32_t handle = 0;

@@ -8,11 +8,11 @@ tracing=/sys/kernel/tracing
 echo 1 >$tracing/events/orrery/enable || fail "events/orrery/enable"
 kmod_work || fail "kmod_work: status $?"
 cp $tracing/trace /tmp/work
-# Each command is answered once, by its number.
+# Each command is answered once, by its number; what was asked before somebody looked may be answered then.
 awk '
     function field(name) { match($0, name "=[^ ]*"); return substr($0, RSTART + length(name) + 1, RLENGTH - length(name) - 1) }
-    / orr_command: / { asked[field("card") " " field("sequence")]++; commands++ }
-    / orr_reply: /   { if (!((field("card") " " field("sequence")) in asked)) wrong = wrong " reply:" $0; replies++; if (answered[field("card") " " field("sequence")]++) wrong = wrong " twice:" $0; if (field("status") != 0) wrong = wrong " status:" $0 }
+    / orr_command: / { if (!(field("card") in first)) first[field("card")] = field("sequence"); asked[field("card") " " field("sequence")]++; commands++ }
+    / orr_reply: /   { if (!(field("card") in first) || field("sequence") + 0 < first[field("card")] + 0) next; if (!((field("card") " " field("sequence")) in asked)) wrong = wrong " reply:" $0; replies++; if (answered[field("card") " " field("sequence")]++) wrong = wrong " twice:" $0; if (field("status") != 0) wrong = wrong " status:" $0 }
     / orr_queue_create: /  { made[field("card") " " field("queue")]++; queues++ }
     / orr_queue_destroy: / { if (made[field("card") " " field("queue")]-- < 1) wrong = wrong " destroy:" $0; ended++ }
     / orr_map: / { maps++ }

@@ -26,10 +26,12 @@ grep -qE '^[0-9:]{8}$' first || fail "$(cat first)"
 orrery-smi links --watch >watch &
 watch=$!
 until grep -q '^card 3 ' watch; do sleep 0.1; done
-# It fails, unless the driver sees that the link has gone before there is data to lose: then it leads it round.
+# It fails, unless the driver sees that the link has gone before there is data to lose: then it leads it round, or the
+# link is up again before the data comes.
 if histogram --cards 2 >/dev/null 2>&1; then
     orrery-smi links >links || fail "links: $(cat links)"
-    sed -n '/^by port$/,$p' links | grep -qE '^card 2 +[01] +[1-9]' || fail "it went over the link: $(cat links)"
+    sed -n '/^by port$/,$p' links | grep -qE '^card 2 +[01] +[1-9]' ||
+        grep -qE '^card 0 +0  up +4 +400 +500 +1 ' links || fail "it went over a link that did not go: $(cat links)"
 fi
 # Whatever a look finds of it: up again, or on the way there.
 for end in 'card 0 port 0' 'card 1 port 1'; do

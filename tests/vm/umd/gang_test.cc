@@ -190,8 +190,8 @@ TEST_F(GangOfCards, ThatShareSomeCards) {
 // A card that ran a slow kernel is ahead of the others, which go to its time in one jump: no limit of the
 // launch over all passes by that.
 TEST_F(GangOfCards, StartTogetherRightAfterASlowKernel) {
-    constexpr std::uint64_t kSteps = 4'000'000;
-    make_streams(0);
+    constexpr std::uint64_t kSteps = 12'000'000;
+    make_streams(3'000'000);  // as the host may stand for a while between two parts
     for (int round = 0; round < 4; ++round) {
         const int slow = round * (cards_ - 1) % cards_;  // the ends first
         orrStream_t alone = make_stream(slow, kLong);
@@ -206,7 +206,7 @@ TEST_F(GangOfCards, StartTogetherRightAfterASlowKernel) {
         ASSERT_OK(orrStreamSynchronize(alone));
         double ns = 0;
         ASSERT_OK(orrEventElapsedModelTime(&ns, begin, end));
-        EXPECT_GT(ns, 1.1e9) << "no longer than the limit of a launch";
+        EXPECT_GT(ns, 3.1e9) << "no longer than the limit of a launch";
         std::memset(words_, 0, kRoom);
         const TestArgs args{words_, static_cast<std::uint64_t>(cards_), 3};
         std::vector<orrLaunchParams> parts;
