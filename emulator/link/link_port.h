@@ -278,9 +278,9 @@ class LinkPort : public PeerPort {
     // Somebody waits for room, or for an answer.
     virtual bool congested() const = 0;
     // The peer owes room, or has not taken a request, and its process has not looked at the link for a while
-    // (kStandsAfter; one that sleeps looks at each tick of its socket): it has no CPU, or is stopped. Such time
-    // is not time in which it could have answered. Who asks for the first time, or after a long while, may be
-    // told so of a peer that slept until then; its next look mends that.
+    // (kStandsAfter; one that sleeps looks at each tick of its socket): it has no CPU, or is stopped. Such
+    // time is not time in which it could have answered. Who asks for the first time, or after a long while,
+    // may be told so of a peer that slept until then; its next look mends that.
     virtual bool peer_stands(std::chrono::steady_clock::time_point now) = 0;
     static constexpr std::chrono::milliseconds kStandsAfter{120};
 

@@ -92,14 +92,15 @@ void copy_box(const orr_desc_box& box) {
 // Rows and planes need no descriptor, and the firmware's trace has their size.
 std::optional<CopyShape> shape_of(const orr_desc_box& box) {
     const auto is_1 = [](auto n) { return n == 1; };
-    if (!std::all_of(box.count + std::min<unsigned>(box.dimensions, 2), box.count + box.dimensions, is_1)) return {};
+    if (!std::all_of(box.count + std::min<unsigned>(box.dimensions, 2), box.count + box.dimensions, is_1))
+        return {};
     CopyShape shape{.row_bytes = box.row_bytes,
                     .rows = box.count[0],
                     .src_pitch = box.src_stride[0],
                     .dst_pitch = box.dst_stride[0]};
     if (box.dimensions < 2 || box.count[1] == 1) return shape;
     // Planes are whole rows apart.
-    const auto height = [&](const std::uint64_t (&stride)[ORR_BOX_DIMENSIONS]) -> std::uint32_t {
+    const auto height = [&](const std::uint64_t(&stride)[ORR_BOX_DIMENSIONS]) -> std::uint32_t {
         if (stride[0] < box.row_bytes || stride[1] % stride[0] != 0) return 0;
         const std::uint64_t rows = stride[1] / stride[0];
         return rows >= box.count[0] && rows <= UINT32_MAX ? static_cast<std::uint32_t>(rows) : 0;

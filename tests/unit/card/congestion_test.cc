@@ -134,8 +134,8 @@ TEST_F(Congested, AbortEndsTheWait) {
     EXPECT_EQ(done[1].result, ORR_DONE_ABORTED);
 }
 
-// A limit is for a peer that had the time. This one never looks, so all of it costs sixteen times as much, and
-// what the card's thread stands for itself costs no more.
+// A limit is for a peer that had the time. This one never looks, so all of it costs sixteen times as much,
+// and what the card's thread stands for itself costs no more.
 TEST_F(Congested, ATimerIsLongWhileThePeersProcessStands) {
     const CardThread thread(rig_->card());
     const auto start = std::chrono::steady_clock::now();
@@ -144,7 +144,6 @@ TEST_F(Congested, ATimerIsLongWhileThePeersProcessStands) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(800));
 }
-
 
 TEST_F(Congested, RegistersAnswerAndAResetWorks) {
     const CardThread thread(rig_->card());

@@ -172,7 +172,8 @@ TEST_F(Share, AKernelOfSecondsHoldsNobodyUp) {
     ::kill(hog, SIGKILL);
     EXPECT_EQ(umd::vm::wait_for(hog), 128 + SIGKILL);
     ::unlink("/tmp/hog-runs");
-    // The cores' quantum is 2 us: a begin falls on any moment of it. The firmware may have to do with its end still.
+    // The cores' quantum is 2 us: a begin falls on any moment of it. The firmware may have to do with its end
+    // still.
     std::uint64_t then = measure();
     for (unsigned i = 0; i < 7; ++i)
         then = std::min(then, measure());
