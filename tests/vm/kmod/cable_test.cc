@@ -56,9 +56,7 @@ class Cable : public ::testing::Test {
         waiter_->queue->submit(wait_for(kVa, 7));
         ASSERT_NO_FATAL_FAILURE(pull());
         // The driver has taken note of the link: what only the queue behind it could signal is closed.
-        for (int tries = 0; !closed(1) && tries < 12000; ++tries)
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        ASSERT_TRUE(closed(1));
+        ASSERT_TRUE(comes_true([&] { return closed(1); }));
     }
 
     std::unique_ptr<Place> waiter_, behind_;
@@ -204,8 +202,7 @@ TEST_F(Cable, WhatCrossedBefore) {
     const orr_packet packets[] = {wait_for(kVa, 1), wait_for(kVa, 2)};
     waiter_->queue->submit(packets);
     // The queue was done when it was on the link.
-    for (int tries = 0; waiter_->memory.words()[0] != 1 && tries < 12'000; ++tries)
-        ::usleep(5'000);
+    ASSERT_TRUE(comes_true([&] { return waiter_->memory.words()[0] == 1; }));
     ASSERT_NO_FATAL_FAILURE(pull());
     waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
     EXPECT_EQ(waiter_->queue->ring().error_index, 1u);

@@ -248,6 +248,19 @@ std::uint64_t vram_used(int fd) {
     return args.vram_used;
 }
 
+std::uint64_t uid_of(int fd) {
+    drm_orr_query_device args{};
+    EXPECT_EQ(call(fd, DRM_IOCTL_ORR_QUERY_DEVICE, &args), 0);
+    return args.uid;
+}
+
+drm_orr_query_way way_between(int from, int to) {
+    drm_orr_query_way way{};
+    way.peer_uid = uid_of(to);
+    EXPECT_EQ(call(from, DRM_IOCTL_ORR_QUERY_WAY, &way), 0);
+    return way;
+}
+
 int make_buffer(int fd, std::uint32_t vm, std::uint64_t va, std::uint64_t size, std::uint32_t flags,
                 Buffer& out) {
     drm_orr_bo_create bo{};

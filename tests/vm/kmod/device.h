@@ -12,15 +12,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace orrery::kmod_test {
+
+// Whether it is so within about a minute.
+template <class Condition>
+bool comes_true(Condition condition) {
+    for (int tries = 0; tries < 12'000; ++tries) {
+        if (condition()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+}
 
 // A file descriptor of its own.
 class File {
@@ -89,6 +101,9 @@ int sync_file_status(int fd);
 int export_bo(int fd, std::uint32_t handle, File& out);
 int import_bo(int fd, int dma_buf, std::uint32_t& handle);
 std::uint64_t vram_used(int fd);
+std::uint64_t uid_of(int fd);
+// From one card to another.
+drm_orr_query_way way_between(int from, int to);
 // For root: the folder of card `index` in debugfs, with a slash; a figure of its file "waits".
 std::string debugfs(unsigned index = 0);
 unsigned wait_statistic(unsigned index, const std::string& name);

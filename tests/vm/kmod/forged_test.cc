@@ -6,11 +6,9 @@
 #include <sys/klog.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "tests/vm/kmod/pci.h"
 #include "tests/vm/kmod/place.h"
@@ -19,15 +17,6 @@ namespace orrery::kmod_test {
 namespace {
 
 constexpr std::uint64_t kOwn = 0x50000000;
-
-template <class Condition>
-bool comes_true(Condition condition) {
-    for (int tries = 0; tries < 6000; ++tries) {
-        if (condition()) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-}
 
 // Of a file of all ports of a card.
 std::uint64_t sum_of(unsigned card, const char* file) {

@@ -169,12 +169,6 @@ TEST(Isolation, SharingByDmaBuf) {
 
 // --- two cards ---
 
-std::uint64_t uid_of(int fd) {
-    drm_orr_query_device q{};
-    EXPECT_EQ(call(fd, DRM_IOCTL_ORR_QUERY_DEVICE, &q), 0);
-    return q.uid;
-}
-
 class TwoCards : public ::testing::Test {
   protected:
     void SetUp() override {

@@ -94,8 +94,7 @@ class SwitchedMulticasts : public Multicasts {
         for (unsigned card = 1; card < places.size(); ++card) {
             const auto* words = static_cast<volatile std::uint64_t*>(places[card]->memory.words());
             // The queue is done when it is all on the link.
-            for (int tries = 0; words[kBytes / 8 - 1] != value && tries < 12'000; ++tries)
-                ::usleep(5'000);
+            EXPECT_TRUE(comes_true([&] { return words[kBytes / 8 - 1] == value; })) << card;
             EXPECT_EQ(words[0], value) << card;
             EXPECT_EQ(words[kBytes / 8 - 1], value) << card;
         }

@@ -234,17 +234,7 @@ TEST_F(Removal, NothingIsWrittenToFreedMemory) {
 
 // A link trains after its driver has begun.
 void wait_for_way(const User& from, const User& to) {
-    drm_orr_query_device card{};
-    ASSERT_EQ(call(to.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
-    drm_orr_query_way way{};
-    for (int tries = 0; tries < 12'000; ++tries) {
-        way = {};
-        way.peer_uid = card.uid;
-        ASSERT_EQ(call(from.fd(), DRM_IOCTL_ORR_QUERY_WAY, &way), 0);
-        if (way.links != 0) return;
-        ::usleep(5'000);
-    }
-    FAIL() << "no way";
+    ASSERT_TRUE(comes_true([&] { return way_between(from.fd(), to.fd()).links != 0; }));
 }
 
 TEST_F(Removal, EitherEndOfALinkGoes) {
@@ -375,9 +365,7 @@ TEST_F(Removal, AMappingOfAnEarlierLifeGetsIntoNobodysMemory) {
     EXPECT_EQ(unmap(old.fd(), old.vm, peer, 4 * kMiB), 0);
     EXPECT_EQ(guest.queue->run(std::vector{fill(peer, 4 * kMiB, 9)}), 0);
     // The queue is done when it is all on the link.
-    for (int tries = 0; owner.vram.words()[100] != 9 && tries < 12000; ++tries)
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    EXPECT_EQ(owner.vram.words()[100], 9u);
+    EXPECT_TRUE(comes_true([&] { return owner.vram.words()[100] == 9; }));
 }
 
 // A card goes while the processes of all the others have its memory mapped, and write there.

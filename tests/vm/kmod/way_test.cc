@@ -18,17 +18,8 @@
 namespace orrery::kmod_test {
 namespace {
 
-std::uint64_t uid_of(const Place& place) {
-    drm_orr_query_device card{};
-    EXPECT_EQ(call(place.fd(), DRM_IOCTL_ORR_QUERY_DEVICE, &card), 0);
-    return card.uid;
-}
-
 drm_orr_query_way way_between(const Place& from, const Place& to) {
-    drm_orr_query_way way{};
-    way.peer_uid = uid_of(to);
-    EXPECT_EQ(call(from.fd(), DRM_IOCTL_ORR_QUERY_WAY, &way), 0);
-    return way;
+    return kmod_test::way_between(from.fd(), to.fd());
 }
 
 class Ways : public ::testing::Test {
@@ -180,9 +171,7 @@ class WayCut : public Ways {
 
   private:
     void wait_for_links(std::uint32_t links) const {
-        for (int tries = 0; tries < 12000 && way_between(*signaller_, *waiter_).links != links; ++tries)
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        ASSERT_EQ(way_between(*signaller_, *waiter_).links, links);
+        ASSERT_TRUE(comes_true([&] { return way_between(*signaller_, *waiter_).links == links; })) << links;
     }
     bool out_ = false;
 };
@@ -194,8 +183,7 @@ TEST_F(WayCut, UnderAWaitingSemaphore) {
     const orr_packet packets[] = {wait_for(kVa, 1), wait_for(kVa, 2)};
     waiter_->queue->submit(packets);
     // The queue was done when it was on the link.
-    for (int tries = 0; waiter_->memory.words()[0] != 1 && tries < 12'000; ++tries)
-        ::usleep(5'000);
+    ASSERT_TRUE(comes_true([&] { return waiter_->memory.words()[0] == 1; }));
     ASSERT_NO_FATAL_FAILURE(pull());
     waiter_->expect_poisoned(ORR_QERR_PEER_LOST);
     EXPECT_EQ(waiter_->queue->ring().error_index, 1u);
@@ -230,8 +218,8 @@ TEST_F(WayCut, AllBeginsAnewWhenItIsInAgain) {
         EXPECT_NE(way.version, before);
         EXPECT_EQ(way.settled, way.version);
         EXPECT_EQ(way.lost_version, before);
-        EXPECT_EQ(way.lost_uid, uid_of(*signaller_));
-        EXPECT_EQ(way.lost_peer_uid, uid_of(Place(1)));
+        EXPECT_EQ(way.lost_uid, uid_of(signaller_->fd()));
+        EXPECT_EQ(way.lost_peer_uid, uid_of(Place(1).fd()));
         ASSERT_EQ(attach_signaller(), 0);
         waiter_->memory.words()[0] = waiter_->memory.words()[1] = 0;
         Queue later(waiter_->fd(), waiter_->vm, kRingVa + (round << 20));
@@ -248,9 +236,8 @@ const std::string kHeld = "/sys/class/accel/accel0/device/held";
 
 void hold(bool on) {
     ASSERT_EQ(ask_host("hold", on ? "on" : "off", std::chrono::seconds(30)), "ok\n");
-    for (int tries = 0; tries < 12000 && (read_file(kHeld) == "firmware") != on; ++tries)
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    ASSERT_EQ(read_file(kHeld), on ? "firmware" : "none");
+    ASSERT_TRUE(comes_true([&] { return read_file(kHeld) == (on ? "firmware" : "none"); }))
+        << read_file(kHeld);
 }
 
 class HeldWays : public ::testing::Test {

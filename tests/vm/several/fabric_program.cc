@@ -66,15 +66,6 @@ std::string get(const std::string& name) {
     std::exit(1);
 }
 
-template <typename Condition>
-bool comes_true(Condition condition) {
-    for (int i = 0; i < 3000; ++i) {
-        if (condition()) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    return false;
-}
-
 drm_orr_fabric_export make_handle(const Place& place, std::uint32_t flags = 0) {
     drm_orr_fabric_export handle{};
     handle.handle = place.memory.handle;
