@@ -8,6 +8,7 @@ set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 config=$here/debug-kernel/config
 suite=trixie
+source "$here/to_the_end.sh"
 
 say() { printf 'debug kernel: %s\n' "$*" >&2; }
 die() { printf 'debug kernel: error: %s\n' "$*" >&2; exit 1; }
@@ -27,11 +28,11 @@ fetch() { # $1: where
     mmdebstrap --mode=$mode --variant=extract --format=tar --include=linux-source,flex,bison,bc "${options[@]}" \
         --aptopt='APT::Install-Recommends "false"' "$suite" - \
         "deb [signed-by=$keyring] $uri $suite main" 2> "$log" |
-        tar --extract --no-same-owner --directory="$1" --exclude='./dev/*' 2> "$log.tar" || not_fetched
+        to_the_end tar --extract --no-same-owner --directory="$1" --exclude='./dev/*' 2> "$log.tar" || not_fetched
     rm -f -- "$log.tar"
 }
 
-# Whoever of the two failed first breaks the other's pipe; which is told by what he says.
+# Where mmdebstrap fails tar has half an archive; where tar does it says another thing than that.
 not_fetched() {
     local cause
     cause=$(grep -m 1 '^E: ' "$log" || true)

@@ -8,6 +8,7 @@
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 suite=trixie
+source "$here/to_the_end.sh"
 
 say() { printf 'root image: %s\n' "$*" >&2; }
 die() { printf 'root image: error: %s\n' "$*" >&2; exit 1; }
@@ -46,7 +47,7 @@ make_image() {
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
         --customize-hook='chroot "$1" groupadd --system --gid 105 render' \
         "$suite" - "deb [signed-by=$keyring] $uri $suite main" 2> "$log" |
-        sqfstar -quiet -no-progress -comp lz4 "$work/out/image.squashfs" >> "$log" || {
+        to_the_end sqfstar -quiet -no-progress -comp lz4 "$work/out/image.squashfs" >> "$log" || {
         grep -m 3 -E '^E: |error' "$log" >&2 || true
         die "$name was not made; the whole log is $log"
     }

@@ -14,6 +14,7 @@ root=$(cd -- "$here/../.." && pwd)
 recipe=$here/tree
 suite=trixie
 old_after=14 # days
+source "$here/to_the_end.sh"
 
 say() { printf 'vm tree: %s\n' "$*" >&2; }
 die() { printf 'vm tree: error: %s\n' "$*" >&2; exit 1; }
@@ -137,7 +138,7 @@ make_tree() { # $1: where
         "deb [signed-by=$keyring] $uri $suite main" \
         "deb [signed-by=$keyring] $uri $suite-backports main" \
         2> >(tee "$log" | sed -un '/^I: \(running apt-get update\|downloading\|extracting\|installing\|cleaning\|creating tarball\)/s/^I: /vm tree:   /p; s/^I: running --customize-hook.*/vm tree:   installing the kernels.../p; s/^E: /vm tree: error: /p' >&2) |
-        tar --extract --no-same-owner --directory="$work/tree" --exclude='./dev/*'; then
+        to_the_end tar --extract --no-same-owner --directory="$work/tree" --exclude='./dev/*'; then
         tail -n 25 "$log" >&2
         die "the tree was not made; the whole log is $log"
     fi

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The VM tree's life, with a mmdebstrap that makes an empty one: it says when it is old, it is renewed beside the old one, and
+# The VM tree's life, with a mmdebstrap that makes an empty one: it is read to its end; it says when it is old, it is renewed beside the old one, and
 # another checkout keeps what it uses until it asks itself.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -16,8 +16,11 @@ made=$(mktemp -d)
 mkdir -p "$made/etc/orrery" "$made/var/lib/dpkg"
 echo "lts 6.12.$$" > "$made/etc/orrery/kernels"
 printf 'Package: qemu-system-x86\nVersion: 1:11.1\n' > "$made/var/lib/dpkg/status"
-tar --create --directory "$made" .
+tar --create --directory "$made" . || exit
 rm -rf "$made"
+# The real one has zeros behind its archive too, and may be late with them.
+sleep 0.2
+head -c 100K /dev/zero
 END
 chmod +x "$work/bin/mmdebstrap"
 PATH=$work/bin:$PATH
