@@ -52,7 +52,7 @@ struct World {
         std::set<Happening> queue;
         ModelTime now = 0;
         Trace trace;
-        unsigned stragglers = 0, asked = 0;
+        unsigned stragglers = 0;
     };
     void send(unsigned to, const Happening& what) {
         outstanding.fetch_add(1);
@@ -77,7 +77,6 @@ struct World {
         const ModelTime next = node.queue.empty() ? kNever : node.queue.begin()->at;
         if (next < step.promised() || next >= step.granted()) {
             if (step.has_promised(next, true)) return false;
-            ++node.asked;
             if (!step.promise(node.now, next, news, true, next != kNever)) return true;
             if (next >= step.granted()) return false;
         }
@@ -159,6 +158,41 @@ TEST_P(Lockstepped, EveryRunIsTheOneInTheOrderOfTimes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Lockstepped, testing::Values(2, 4, 8));
+
+bool is_told(const Lockstep& step) {
+    pollfd fd{step.fd(), POLLIN, 0};
+    return ::poll(&fd, 1, 0) != 0;
+}
+
+// Whoever computes looks at the others once a window, and no message or wake-up goes either way until a
+// sleeper's own time has come.
+TEST(Lockstep, WhoComputesAndWhoSleepsExchangeNothing) {
+    const TempFolder folder;
+    const auto works = join(folder, 1), waits = join(folder, 2), naps = join(folder, 3);
+    constexpr ModelTime kWakes = 100 * Lockstep::kWindow;
+    ASSERT_TRUE(works->promise(0, 0, works->news(), true, true));
+    ASSERT_TRUE(waits->promise(0, kNever, waits->news(), true, false));
+    ASSERT_TRUE(naps->promise(0, kWakes, naps->news(), true, false));
+    ASSERT_TRUE(waits->prepare_sleep() && naps->prepare_sleep());
+    unsigned asked = 0;
+    for (ModelTime now = 0; now < kWakes; now = works->granted(), ++asked) {
+        ASSERT_TRUE(works->promise(now, now, works->news(), true, true));
+        ASSERT_EQ(works->granted(), now + Lockstep::kWindow);
+        ASSERT_FALSE(works->changed() || is_told(*works) || is_told(*waits) || is_told(*naps)) << "at " << now;
+    }
+    EXPECT_EQ(asked, 100u);
+    EXPECT_EQ(waits->news() + naps->news() + works->news(), 0u);
+    // From here on two are at work, and meet once a latency; the third still hears nothing.
+    ASSERT_TRUE(works->promise(kWakes, kWakes, works->news(), true, true));
+    EXPECT_TRUE(is_told(*naps));
+    naps->after_sleep();
+    for (ModelTime now = kWakes; now < kWakes + 10 * kLookahead; now += kLookahead) {
+        ASSERT_TRUE(naps->promise(now, now, naps->news(), true, true));
+        ASSERT_TRUE(works->promise(now, now, works->news(), true, true));
+        EXPECT_EQ(works->granted(), now + kLookahead);
+    }
+    EXPECT_FALSE(is_told(*waits));
+}
 
 // Who has nothing to do, or works beside others who have nothing to do, asks nobody.
 TEST(Lockstep, AMemberAloneGoesOnInWindows) {
