@@ -8,18 +8,26 @@ void WaitTable::init(Queue* rows, uint64_t seed) {
     seed_ = seed;
     sequence_ = 0;
     count_ = 0;
-    for (uint16_t& head : heads_)
-        head = kNone;
+    for (Bucket& bucket : buckets_)
+        begin_with(bucket, kNone);
 }
 
-uint32_t WaitTable::bucket(uint64_t memory) const {
+void WaitTable::begin_with(Bucket& bucket, uint16_t root) {
+    bucket.root = root;
+    bucket.memory = root == kNone ? kNowhere : at(root).memory;
+    bucket.second = root == kNone ? kNone : at(root).chain;
+}
+
+uint32_t WaitTable::number_of(uint64_t memory) const {
     // A semaphore is 16 bytes. The upper bits of the product depend on all bits of the address.
     const uint64_t product = (memory / 16 ^ seed_) * 0x9e3779b97f4a7c15ull;
     return static_cast<uint32_t>(product >> 54) % kBuckets;
 }
 
 uint16_t WaitTable::root_of(uint64_t memory) const {
-    uint16_t root = heads_[bucket(memory)];
+    const Bucket& bucket = buckets_[number_of(memory)];
+    if (bucket.memory == memory) return bucket.root;
+    uint16_t root = bucket.second;
     while (root != kNone && at(root).memory != memory)
         root = at(root).chain;
     return root;
@@ -82,7 +90,8 @@ uint16_t WaitTable::merge(uint16_t a, uint16_t b) {
 // A semaphore's heap has another root now, or is gone (kNone).
 void WaitTable::replace_root(uint64_t memory, uint16_t old_root, uint16_t new_root) {
     if (old_root == new_root) return;
-    uint16_t* link = &heads_[bucket(memory)];
+    Bucket& bucket = buckets_[number_of(memory)];
+    uint16_t* link = &bucket.root;
     while (*link != old_root)
         link = &at(*link).chain;
     if (new_root == kNone) {
@@ -91,6 +100,7 @@ void WaitTable::replace_root(uint64_t memory, uint16_t old_root, uint16_t new_ro
         at(new_root).chain = at(old_root).chain;
         *link = new_root;
     }
+    begin_with(bucket, bucket.root);
 }
 
 void WaitTable::park(Queue& queue, uint64_t memory, uint64_t value) {
@@ -106,9 +116,9 @@ void WaitTable::park(Queue& queue, uint64_t memory, uint64_t value) {
     ++count_;
     const uint16_t root = root_of(memory);
     if (root == kNone) {
-        uint16_t& head = heads_[bucket(memory)];
-        queue.wait.chain = head;
-        head = number;
+        Bucket& bucket = buckets_[number_of(memory)];
+        queue.wait.chain = bucket.root;
+        begin_with(bucket, number);
         return;
     }
     replace_root(memory, root, merge(root, number));

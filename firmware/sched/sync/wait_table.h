@@ -75,8 +75,18 @@ class WaitTable {
   private:
     static constexpr uint32_t kBuckets = 1024;
 
+    // Beside its first semaphore's root a bucket has what a look past that one asks for. So it takes as long
+    // as a look into an empty bucket: where the host's memory happens to lie changes no times, unless two that
+    // are waited for share a bucket.
+    struct Bucket {
+        uint64_t memory;  // of the first; kNowhere: it is empty
+        uint16_t root, second;
+    };
+    static constexpr uint64_t kNowhere = ~uint64_t{0};
+
     Waiter& at(uint16_t number) const { return rows_[number].wait; }
-    uint32_t bucket(uint64_t memory) const;
+    uint32_t number_of(uint64_t memory) const;
+    void begin_with(Bucket& bucket, uint16_t root);
     uint16_t root_of(uint64_t memory) const;
     bool before(uint16_t a, uint16_t b) const;
     uint8_t rank(uint16_t number) const { return number == kNone ? uint8_t{0} : at(number).rank; }
@@ -88,7 +98,7 @@ class WaitTable {
     uint64_t seed_;
     uint32_t sequence_;
     uint32_t count_;
-    uint16_t heads_[kBuckets];
+    Bucket buckets_[kBuckets];
 };
 
 }  // namespace orrery::fw
