@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "tools/cards/cards.h"
@@ -175,14 +176,24 @@ topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
     std::set<Port> drawn;
     for (const PictureLink& link : picture.links)
         drawn.insert({link.edge.first, link.edge.second});
+    std::map<std::uint64_t, unsigned> switches;  // by uid: their places behind the cards
     for (unsigned card = 0; card < cards.size(); ++card)
         for (unsigned number = 0; number < cards[card].ports.size(); ++number) {
             const LinkPort& port = cards[card].ports[number];
             if (drawn.contains({card, number})) continue;
+            if (port.to_switch && is_up(port.link)) {
+                const orrLinkInfo& link = port.link;
+                const auto [place, first] =
+                    switches.emplace(link.peer_uid, static_cast<unsigned>(picture.cards.size()));
+                if (first) picture.cards.push_back({"switch", "", fmt::format("{:016x}", link.peer_uid), 0});
+                const Port far{place->second, link.peer_port};
+                picture.links.push_back(
+                    {{{card, number}, far, link.lanes, link.gbps, link.latency_ns}, topology::state_of(link)});
+                continue;
+            }
             std::string note;
             if (is_up(port.link))
-                note = fmt::format("to {}{:016x} port {}", port.to_switch ? "switch " : "",
-                                   port.link.peer_uid, port.link.peer_port);
+                note = fmt::format("to {:016x} port {}", port.link.peer_uid, port.link.peer_port);
             else if (port.losses.value_or(0) != 0)
                 note = fmt::format("{}, lost {}", link_state_name(port.link.state), times(*port.losses));
             else if (port.link.state != orrLinkStateDown)

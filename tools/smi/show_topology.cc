@@ -21,9 +21,16 @@ using topology::Edge;
 struct Matrix {
     explicit Matrix(const std::vector<LinkedCard>& cards)
         : picture(picture_of(cards)),
-          edges(topology::edges_of(picture.links)),
+          edges(cables(picture, cards.size())),
           form(topology::form_of(static_cast<unsigned>(cards.size()), edges)),
           ways(static_cast<unsigned>(cards.size()), edges) {}
+
+    // Of the picture's links those from card to card.
+    static std::vector<Edge> cables(const topology::Picture& picture, std::size_t cards) {
+        std::vector<Edge> edges = topology::edges_of(picture.links);
+        std::erase_if(edges, [&](const Edge& edge) { return edge.second.card >= cards; });
+        return edges;
+    }
 
     // A link between the two; of several the fastest.
     const Edge* link(unsigned from, unsigned to) const {
@@ -145,7 +152,8 @@ void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<
         }
     }
     Json links = Json::array();
-    for (const topology::PictureLink& link : matrix.picture.links)
+    for (const topology::PictureLink& link : matrix.picture.links) {
+        if (link.edge.second.card >= cards.size()) continue;  // to a switch
         links.push_back({{"from", cards[link.edge.first.card].device},
                          {"from_port", link.edge.first.port},
                          {"to", cards[link.edge.second.card].device},
@@ -154,6 +162,7 @@ void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<
                          {"lanes", link.edge.lanes},
                          {"gbps", link.edge.gbps},
                          {"latency_ns", link.edge.latency_ns}});
+    }
     Json all{{"shape", topology::shape_name(matrix.form.shape)}};
     if (matrix.form.shape == topology::Shape::kTorus)
         all["torus"] = {matrix.form.sides.columns, matrix.form.sides.rows};
