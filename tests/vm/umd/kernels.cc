@@ -262,6 +262,36 @@ ORR_KERNEL void count_there(const TestArgs* args) {
     }
 }
 
+namespace {
+template <typename Unsigned, typename Signed>
+void combine(Unsigned* to, Unsigned value) {
+    orr::atomic_add(&to[kSwapped], __atomic_exchange_n(&to[kSwap], value, __ATOMIC_RELAXED));
+    orr::atomic_add(&to[kAdd], value);
+    Unsigned old = __atomic_load_n(&to[kCompareSwap], __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&to[kCompareSwap], &old, old + value, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
+    auto* const with_sign = reinterpret_cast<Signed*>(to);
+    __atomic_fetch_min(&with_sign[kMin], static_cast<Signed>(value), __ATOMIC_RELAXED);
+    __atomic_fetch_max(&with_sign[kMax], static_cast<Signed>(value), __ATOMIC_RELAXED);
+    __atomic_fetch_min(&to[kUmin], value, __ATOMIC_RELAXED);
+    __atomic_fetch_max(&to[kUmax], value, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&to[kAnd], value, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&to[kOr], value, __ATOMIC_RELAXED);
+    __atomic_fetch_xor(&to[kXor], value, __ATOMIC_RELAXED);
+}
+}  // namespace
+
+// Every atomic that crosses links, on words of both widths.
+ORR_KERNEL void combine_there(const TestArgs* args) {
+    auto* const wide = reinterpret_cast<uint64_t*>(args->value);
+    auto* const narrow = reinterpret_cast<uint32_t*>(wide + kCombined);
+    for (uint64_t i = orr::global_id(); i < args->count; i += orr::global_size()) {
+        combine<uint64_t, int64_t>(wide, args->data[i]);
+        combine<uint32_t, int32_t>(narrow, static_cast<uint32_t>(args->data[i]));
+    }
+}
+
 ORR_KERNEL void poll_there(const TestArgs* args) {
     const auto* word = reinterpret_cast<const uint64_t*>(args->value);
     while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) {

@@ -2,9 +2,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "tests/vm/umd/helpers.h"
 
@@ -114,6 +118,72 @@ TEST_F(PeerKernels, AllCountInOneCardsBins) {
     for (std::uint64_t* input : inputs)
         ASSERT_OK(orrFree(input));
     ASSERT_OK(orrFree(bins));
+}
+
+// In whatever order they come, all of the atomics that there are, with 64 and with 32 bits.
+template <typename Unsigned>
+struct Combined {
+    using Signed = std::make_signed_t<Unsigned>;
+    std::array<Unsigned, kCombined> words{};
+    Combined() {
+        words[kMin] = static_cast<Unsigned>(std::numeric_limits<Signed>::max());
+        words[kMax] = static_cast<Unsigned>(std::numeric_limits<Signed>::min());
+        words[kUmin] = words[kAnd] = std::numeric_limits<Unsigned>::max();
+    }
+    void take(Unsigned value) {
+        words[kSwapped] += value;  // with what is left in kSwap
+        words[kAdd] += value;
+        words[kCompareSwap] += value;
+        const auto with_sign = [&](Unsigned which) { return static_cast<Signed>(words[which]); };
+        words[kMin] = static_cast<Unsigned>(std::min(with_sign(kMin), static_cast<Signed>(value)));
+        words[kMax] = static_cast<Unsigned>(std::max(with_sign(kMax), static_cast<Signed>(value)));
+        words[kUmin] = std::min(words[kUmin], value);
+        words[kUmax] = std::max(words[kUmax], value);
+        words[kAnd] &= value;
+        words[kOr] |= value;
+        words[kXor] ^= value;
+    }
+    void expect(Combined got) const {
+        got.words[kSwapped] += std::exchange(got.words[kSwap], Unsigned{0});
+        EXPECT_EQ(got.words, words);
+    }
+};
+
+TEST_F(PeerKernels, AllCombineInOneCardsWords) {
+    constexpr std::uint64_t kInputs = 48, kGroups = 4, kItems = 2;
+    struct Both {
+        Combined<std::uint64_t> wide;
+        Combined<std::uint32_t> narrow;
+    };
+    Both expected, got;
+    static_assert(sizeof(Both) == 12 * kCombined + 4, "narrow follows wide");
+    std::uint64_t* const there = words_on(0, (sizeof(Both) + 7) / 8);
+    ASSERT_OK(orrMemcpy(there, &expected, sizeof expected, orrMemcpyHostToDevice));
+    std::vector<std::uint64_t> words(kInputs);
+    std::vector<std::uint64_t*> inputs;
+    std::mt19937_64 random(7);
+    for (auto& card : cards_) {
+        for (std::uint64_t& word : words) {
+            // Some bits stand in all of them, and some in none.
+            word = (random() | 0x0000'1000'0000'1000) & ~std::uint64_t{0x0010'0000'0010'0000};
+            expected.wide.take(word);
+            expected.narrow.take(static_cast<std::uint32_t>(word));
+        }
+        inputs.push_back(words_on(card->device, kInputs));
+        put(inputs.back(), words);
+    }
+    for (auto& card : cards_)
+        ASSERT_OK(card->launch("combine_there",
+                               {inputs[static_cast<std::size_t>(card->device)], kInputs, va(there)}, kGroups,
+                               kItems));
+    for (auto& card : cards_)
+        ASSERT_OK(orrStreamSynchronize(card->stream));
+    ASSERT_OK(orrMemcpy(&got, there, sizeof got, orrMemcpyDeviceToHost));
+    expected.wide.expect(got.wide);
+    expected.narrow.expect(got.narrow);
+    for (std::uint64_t* input : inputs)
+        ASSERT_OK(orrFree(input));
+    ASSERT_OK(orrFree(there));
 }
 
 // Each load looks anew.
