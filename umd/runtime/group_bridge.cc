@@ -104,8 +104,7 @@ Result<std::unique_ptr<GroupEdge>> GroupEdge::create(Runtime& runtime, Context& 
     const GroupLink& link = joint.link;
     const int peer = up ? joint.above : joint.below;
     const std::uint64_t uid = up ? link.peer_uid : link.uid;
-    // Over switches the drivers may go by another.
-    const std::uint32_t port = !link.is_link() ? GroupLink::kBehindSwitch : up ? link.peer_port : link.port;
+    const std::uint32_t port = up ? link.peer_port : link.port;
     const int device = runtime.device_of_uid(uid);
     if (device < 0)
         return fail(orrErrorInvalidValue, "rank 0 wrote nonsense about the machines: no card here is {:#x}",
@@ -141,11 +140,14 @@ Status GroupEdge::import(const FabricKey& key, const Until& until) {
                     peer_, key.size);
     }
     while (true) {
+        // Before the import, which a link that goes down after this ends.
+        const auto begins_at = switch_port(key.node);
         auto theirs = context_.shared_semaphores().import_fabric(key);
         if (theirs) {
             theirs_ = std::move(*theirs);
             theirs_->claim();
             peer_node_ = key.node;
+            began_at_ = begins_at;
             return {};
         }
         // The drivers may not have met yet where a machine has just booted.
@@ -263,16 +265,35 @@ bool GroupEdge::quiet() const {
     return cut_ || stream_->done(index_);
 }
 
+std::optional<GroupEdge::Port> GroupEdge::switch_port(std::uint32_t node) const {
+    const auto way = context_.winsys().way_to_node(node);
+    if (!way || way->links < 2) return std::nullopt;
+    const auto link = context_.winsys().link(way->port);
+    if (!link) return std::nullopt;
+    return Port{way->port, link->losses};
+}
+
+// Then it is not the other machine that has gone, as that would have left this card's own link alone. Both
+// sides say so of themselves when it is a switch that died between them.
+std::optional<GroupCause> GroupEdge::lost_switch() const {
+    if (!began_at_) return std::nullopt;
+    const auto link = context_.winsys().link(began_at_->number);
+    if (!link || (is_up(*link) && link->losses == began_at_->losses)) return std::nullopt;
+    return GroupCause{orrErrorPeerAccess, rank_,
+                      fmt::format("the link from port {} of its device {} to a switch went down, by which it "
+                                  "reached rank {}'s machine (orrery-smi links)",
+                                  began_at_->number, context_.device(), peer_)};
+}
+
 // Nobody who had it lives, or can reach this card.
 GroupCause GroupEdge::why_closed() const {
+    if (auto lost = lost_switch()) return *std::move(lost);
     if (context_.winsys().meets(peer_node_)) return {orrErrorAborted, peer_, "its process ended"};
     return {
         orrErrorPeerAccess, peer_,
-        fmt::format("its machine is not reached any more: its card, node {}, was {} of rank {}'s "
+        fmt::format("its machine is not reached any more: its card, node {}, was at port {} of rank {}'s "
                     "device {} (orrery-smi links)",
-                    peer_node_,
-                    port_ == GroupLink::kBehindSwitch ? "behind a switch" : fmt::format("at port {}", port_),
-                    rank_, context_.device())};
+                    peer_node_, port_, rank_, context_.device())};
 }
 
 std::optional<GroupCause> GroupEdge::lost(GroupPage& page) {

@@ -63,6 +63,13 @@ class GroupEdge {
     static std::size_t image_bytes(std::size_t members);
     const Image& in() const;
     Image& out() const;
+    // Of the way to that node, if it goes over switches: this card's own port, and how often that has lost its
+    // link.
+    struct Port {
+        std::uint32_t number, losses;
+    };
+    std::optional<Port> switch_port(std::uint32_t node) const;
+    std::optional<GroupCause> lost_switch() const;
     GroupCause why_closed() const;
 
     Context& context_;
@@ -79,6 +86,7 @@ class GroupEdge {
     std::optional<Error> cut_;  // nothing goes there any more
     std::int64_t cut_ns_ = 0;
     std::uint32_t peer_node_ = 0;
+    std::optional<Port> began_at_;  // the way to it, when it was there
     std::atomic<bool> over_{false};
 };
 

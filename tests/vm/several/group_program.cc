@@ -310,7 +310,7 @@ void vm_stops(const Member& me, int who) {
     me.expect(got, orrErrorTimeout, who, "it did not come to orrGroupBarrier within the 5000000000 ns");
 }
 
-// All live, and each side names the other's leader.
+// All live, and each side names its own link to the switch.
 void switch_ends(const Member& me) {
     const int half = kRanks / 2;
     // Who is not in a call hears of it, too.
@@ -322,7 +322,7 @@ void switch_ends(const Member& me) {
         MUST(orrGroupGetCause(&cause, me.group));
     }
     const orrError_t got = orrGroupBarrier(me.group, kLongNs);
-    me.expect(got, orrErrorPeerAccess, kRank < half ? half : 0, "its machine is not reached any more");
+    me.expect(got, orrErrorPeerAccess, kRank < half ? 0 : half, "to a switch went down, by which it reached");
 }
 
 void run(Member& me) {
