@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 
 #include "tests/vm/umd/helpers.h"
@@ -18,7 +19,7 @@ class InStep : public ::testing::Test {
     static constexpr std::uint64_t kRounds = 4;
 
     struct Member {
-        explicit Member(int device) : card(device) {
+        explicit Member(int device) : card(device, kNoLimitUs) {
             for (void** memory : {&data, &from_left, &from_right})
                 EXPECT_OK(orrMalloc(memory, kBytes));
             EXPECT_OK(orrMemset(data, device + 1, kBytes));
@@ -54,8 +55,10 @@ class InStep : public ::testing::Test {
             members_.push_back(std::make_unique<Member>(device));
         ASSERT_OK(orrSetDevice(0));
         ASSERT_OK(orrSemaphoreCreate(&gate_, 0));
+        ASSERT_OK(orrMallocHost(reinterpret_cast<void**>(&words_), 16, 0));
     }
     void TearDown() override {
+        EXPECT_OK(orrFreeHost(words_));
         EXPECT_OK(orrSemaphoreDestroy(gate_));
         members_.clear();
     }
@@ -93,17 +96,37 @@ class InStep : public ::testing::Test {
         }
     }
 
-    // Times of all that is noted, from the first on, which comes when the host has long gone to sleep.
+    // Whatever this process and the driver have said to the card before, it has heard: it hears commands in
+    // their order, and the last of these is answered.
+    static void make_heard(const Member& member) {
+        orrStream_t stream = nullptr;
+        ASSERT_OK(orrSetDevice(member.card.device));
+        ASSERT_OK(orrStreamCreate(&stream, 0));
+        ASSERT_OK(orrStreamDestroy(stream));
+    }
+
+    // Times of all that is noted, from the first on. A plain store lets that come, of which no card hears but
+    // by the kernel that looks for it: from there on no host has anything to say, however slow it is. What the
+    // cards make of what it said last, as a look for deadlocks, is over when the kernel behind that is.
     std::vector<std::uint64_t> play() {
         std::vector<orrEvent_t> events;
         Member& first = *members_[0];
+        const std::atomic_ref told(words_[0]), begun(words_[1]);
+        told = 0;
+        begun = 0;
         EXPECT_OK(orrSetDevice(0));
         EXPECT_OK(orrStreamWaitSemaphore(first.card.stream, gate_, ++plays_, nullptr));
-        EXPECT_OK(first.card.launch("count_up", {static_cast<std::uint64_t*>(first.data), 10'000'000, 3}, 8));
+        EXPECT_OK(first.card.launch("obey", {words_, kObeyEnd, 0}));
+        EXPECT_OK(first.card.launch("count_up", {static_cast<std::uint64_t*>(first.data), 1'000'000, 3}, 8));
         note(events, first);
         for (std::uint64_t n = 0; n < kRounds; ++n)
             queue(++round_, events);
         EXPECT_OK(orrSemaphoreSignal(gate_, plays_));
+        while (begun == 0 && orrStreamQuery(first.card.stream) == orrErrorNotReady)
+            ::usleep(5'000);
+        for (const auto& member : members_)
+            make_heard(*member);
+        told = 1;
         // Who waits has the driver speak to the card now and then, so nobody does.
         for (const auto& member : members_) {
             orrError_t state = orrErrorNotReady;
@@ -126,6 +149,7 @@ class InStep : public ::testing::Test {
 
     std::vector<std::unique_ptr<Member>> members_;
     orrSemaphore_t gate_ = nullptr;
+    std::uint64_t* words_ = nullptr;  // of `obey`
     std::uint64_t plays_ = 0, round_ = 0;
 };
 
