@@ -100,9 +100,8 @@ class DeviceSummer {
             case Operation::kCopy:
                 sums_.copy.push_back(time);
                 sums_.copy_by[direction_of(work)].push_back(time);
-                // Inside of it each byte is read and written.
-                use_vram(time, (direction_of(work) == Direction::kInside ? 2 : 1) *
-                                   static_cast<double>(work.bytes));
+                use_vram(time,
+                         vram_passes(direction_of(work), one.reduces) * static_cast<double>(work.bytes));
                 add_copy(one);
                 break;
             case Operation::kFill:
@@ -183,12 +182,13 @@ class DeviceSummer {
         const std::int32_t peer = direction == Direction::kFromPeer ? work.source
                                   : direction == Direction::kToPeer ? work.destination
                                                                     : -1;
-        CopySums& copy = copies_[{direction, peer}];
+        CopySums& copy = copies_[{direction, peer, one.reduces}];
         copy.direction = direction;
+        copy.reduces = one.reduces;
         copy.peer = peer;
         copy.totals.add(one.ps(), one.outcome() == Outcome::kFailed);
         copy.bytes += work.bytes;
-        const auto bound = device_.copy_bound(work);
+        const auto bound = device_.copy_bound(one);
         if (!bound || *bound <= 0) return;
         copy.bound = bound;
         copy.best_ps += 1e3 * static_cast<double>(work.bytes) / *bound;
@@ -288,7 +288,7 @@ class DeviceSummer {
     std::map<std::string, KernelSums> kernels_;
     std::map<const KernelSums*, Intervals> counted_;  // when those of its runs were that were counted
     UseOverTime vram_;                                // as what it takes at least
-    std::map<std::pair<Direction, std::int32_t>, CopySums> copies_;
+    std::map<std::tuple<Direction, std::int32_t, bool>, CopySums> copies_;  // and whether it reduces
     std::map<std::pair<std::uint32_t, std::string>, WaitSums> waits_;
     KernelRuns runs_;
     std::map<PartKey, std::uint64_t> begun_;  // first parts of kernels that were preempted
@@ -386,11 +386,14 @@ double KernelSums::core_use(std::uint32_t cores) const {
 }
 
 std::string CopySums::name() const {
-    if (direction == Direction::kFromPeer) return fmt::format("from device {}", peer);
-    if (direction == Direction::kToPeer)
-        return static_cast<Place>(peer) == Place::kElsewhere ? "to another machine"
-                                                             : fmt::format("to device {}", peer);
-    return name_of(direction);
+    const auto way = [&]() -> std::string {
+        if (direction == Direction::kFromPeer) return fmt::format("from device {}", peer);
+        if (direction == Direction::kToPeer)
+            return static_cast<Place>(peer) == Place::kElsewhere ? "to another machine"
+                                                                 : fmt::format("to device {}", peer);
+        return name_of(direction);
+    };
+    return reduces ? "reduction " + way() : way();
 }
 
 const char* name_of(Idle idle) {

@@ -132,6 +132,7 @@ struct KernelSums {
 
 struct CopySums {
     Direction direction = Direction::kUnknown;
+    bool reduces = false;
     std::int32_t peer = -1;  // the other device, of kFromPeer and kToPeer
     Totals totals;
     std::uint64_t bytes = 0;

@@ -140,8 +140,8 @@ class SqliteSink final : public TableSink {
             "GROUP BY process, device, name, stream, packet) GROUP BY process, device, name;"
             "CREATE VIEW copy AS SELECT process, device, direction, source, destination, count(*) AS copies, "
             "sum(bytes) AS bytes, sum(end_ps - begin_ps) AS total_ps, 1000.0 * sum(bytes) / sum(end_ps - "
-            "begin_ps) AS gb_per_s FROM work WHERE operation = 'copy' GROUP BY process, device, direction, "
-            "source, destination;"
+            "begin_ps) AS gb_per_s, name FROM work WHERE operation = 'copy' GROUP BY process, device, "
+            "direction, source, destination, name;"
             "COMMIT");
         if (!good) return good;
         if (sqlite3_close(database_.release()) != SQLITE_OK) return fail("it cannot be closed");

@@ -101,7 +101,10 @@ class Maker {
     void place_work() {
         std::map<std::uint64_t, std::uint32_t> numbers;
         for (const WorkRecord& work : made_.process->work) {
-            made_.work.push_back({.record = &work});
+            Work& one = made_.work.emplace_back();
+            one.record = &work;
+            one.reduces =
+                one.operation() == Operation::kCopy && made_.process->text(work.head.text) == "reduction";
             numbers.try_emplace(work.stream, 0);
         }
         for (auto& [number, place] : numbers) {
@@ -317,8 +320,25 @@ const char* name_of(Direction direction) {
     return "unknown";
 }
 
-std::optional<double> DeviceModel::copy_bound(const WorkRecord& copy) const {
-    const Direction direction = direction_of(copy);
+unsigned vram_passes(Direction direction, bool reduces) {
+    const unsigned written = reduces ? 2 : 1;
+    switch (direction) {
+        case Direction::kInside:
+            return 1 + written;
+        case Direction::kFromHost:
+        case Direction::kFromPeer:
+            return written;
+        case Direction::kToHost:
+        case Direction::kToPeer:
+        case Direction::kOther:
+        case Direction::kUnknown:
+            break;
+    }
+    return 1;
+}
+
+std::optional<double> DeviceModel::copy_bound(const Work& copy) const {
+    const Direction direction = direction_of(*copy.record);
     const auto least = [](std::optional<double> one, std::optional<double> other) {
         return one && other ? std::optional(std::min(*one, *other)) : one;
     };
@@ -327,17 +347,22 @@ std::optional<double> DeviceModel::copy_bound(const WorkRecord& copy) const {
         if (found == links.end() || (*found)->gbit_per_s == 0) return bounds.link_gb_per_s;
         return std::optional(static_cast<double>((*found)->gbit_per_s) / 8);
     };
+    const auto vram = bounds.vram_gb_per_s
+                          ? std::optional(*bounds.vram_gb_per_s / vram_passes(direction, copy.reduces))
+                          : std::nullopt;
+    const auto at_most = [&](std::optional<double> way) {
+        return least(least(way, vram), bounds.copy_engine_gb_per_s);
+    };
     switch (direction) {
         case Direction::kFromHost:
         case Direction::kToHost:
-            return least(bounds.host_gb_per_s, bounds.copy_engine_gb_per_s);
-        case Direction::kInside:  // it reads and writes
-            return least(bounds.vram_gb_per_s ? std::optional(*bounds.vram_gb_per_s / 2) : std::nullopt,
-                         bounds.copy_engine_gb_per_s);
+            return at_most(bounds.host_gb_per_s);
+        case Direction::kInside:
+            return at_most(vram);
         case Direction::kFromPeer:
-            return least(link_bound(copy.source), bounds.copy_engine_gb_per_s);
+            return at_most(link_bound(copy.record->source));
         case Direction::kToPeer:
-            return least(link_bound(copy.destination), bounds.copy_engine_gb_per_s);
+            return at_most(link_bound(copy.record->destination));
         case Direction::kUnknown:
         case Direction::kOther:
             break;

@@ -42,6 +42,9 @@ Direction direction_of(const WorkRecord& work);
 std::int32_t peer_of(const WorkRecord& work, Direction direction);
 // "host to device", "device to peer": for people.
 const char* name_of(Direction direction);
+// How often each byte of such a copy passes VRAM of the card that does it, read or written: a reduction reads
+// its destination as well.
+unsigned vram_passes(Direction direction, bool reduces);
 
 // What a card did.
 struct Work {
@@ -53,6 +56,7 @@ struct Work {
     // Of a wait: the work (of Activity::work) that its signal came behind; kNone: none that is here.
     std::uint32_t cause = kNone;
     bool goes_on = false;  // it was preempted, and the next part of the same run is here as well
+    bool reduces = false;  // a copy that combines what it reads with what its destination has
     // A run in parts is one.
     std::uint64_t runs() const { return goes_on ? 0 : 1; }
 
@@ -107,7 +111,7 @@ struct DeviceModel {
     // Vector cores; 0: not known.
     std::uint32_t cores() const { return card == nullptr ? 0 : card->vector_cores; }
     // What such a copy gets at most, in GB/s of what it copies; nothing if that is not known.
-    std::optional<double> copy_bound(const WorkRecord& copy) const;
+    std::optional<double> copy_bound(const Work& copy) const;
 };
 
 // What a process did. Texts are numbers of process->text().

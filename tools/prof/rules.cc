@@ -154,6 +154,10 @@ std::optional<Said> vram(const Facts& facts) {
     } else {
         said.evidence = inside.count == 0 ? std::string("fills of its memory")
                                           : say(inside) + " inside of its memory, each byte read and written";
+        if (std::ranges::any_of(facts.device.copies, [](const CopySums& copy) {
+                return copy.direction == Direction::kInside && copy.reduces;
+            }))
+            said.evidence += ", and once more read where a reduction writes";
         said.gap = fmt::format("{} of what such copies get", percent(inside.of_bound()));
         said.at_bound = inside.of_bound() >= kNearBound;
     }

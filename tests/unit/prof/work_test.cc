@@ -137,6 +137,20 @@ TEST_F(Work, HasItsCallItsTimesAndItsStream) {
     EXPECT_GT(all[1].work.index, all[0].work.index);
 }
 
+// Its destination is read as well, so who knows what copies can reach has to know.
+TEST_F(Work, OfAReductionHasANameOfItsOwn) {
+    Watched watched;
+    ASSERT_OK(orrMemcpyReduceAsync(memory_, at(memory_, 2048), 64, orrFloat32, orrReduceSum, 0, stream_));
+    synchronize();
+    const auto all = watched.flushed();
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].name, "reduction");
+    EXPECT_EQ(all[0].work.operation, static_cast<std::uint32_t>(orrProfOperationCopy));
+    EXPECT_EQ(all[0].work.bytes, 256u);
+    EXPECT_EQ(all[0].work.source, 0);
+    EXPECT_EQ(all[0].work.destination, 0);
+}
+
 TEST_F(Work, IsToldWithoutAFlushToo) {
     Watched watched;
     fill(64);

@@ -73,6 +73,18 @@ class Analysis : public ::testing::Test {
     Sums all_;
 };
 
+// 240,000 bytes pass VRAM three times, at 800 GB/s: 900 ns.
+TEST_F(Analysis, HoldsReductionsAgainstABoundOfTheirOwn) {
+    part_.copy(copy_, stream_, 0, kUs, 240'000, 0, 0);
+    part_.copy(part_.text("reduction"), stream_, kUs, 2 * kUs, 240'000, 0, 0);
+    const DeviceSums& device = sums();
+    ASSERT_EQ(device.copies.size(), 2u);
+    EXPECT_EQ(device.copies[0].name(), "inside the device");
+    EXPECT_DOUBLE_EQ(device.copies[0].best_ps, 600'000);
+    EXPECT_EQ(device.copies[1].name(), "reduction inside the device");
+    EXPECT_DOUBLE_EQ(device.copies[1].best_ps, 900'000);
+}
+
 TEST_F(Analysis, AddsUpEnginesAndWhatIsBesideEachOther) {
     part_.add(kernel(0, 10, 1'000, 0));
     part_.add(kernel(5, 20, 1'000, 1));

@@ -81,17 +81,40 @@ TEST(Model, KnowsWhatACardCouldDo) {
     EXPECT_EQ(model.processes[0].host_memory_peak, 7u);
     WorkRecord copy = part.work_of(Operation::kCopy, 1, 1, 0, 1);
     copy.device = 2;
-    const auto bound = [&](std::int32_t source, std::int32_t destination) {
+    const auto bound = [&](std::int32_t source, std::int32_t destination, bool reduces = false) {
         copy.source = source;
         copy.destination = destination;
-        return device.copy_bound(copy);
+        return device.copy_bound({.record = &copy, .reduces = reduces});
     };
     EXPECT_EQ(bound(-1, 2), 32);
     EXPECT_EQ(bound(2, 2), 400);
     EXPECT_EQ(bound(2, 1), 25) << "that link has lost lanes";
     EXPECT_EQ(bound(3, 2), 50);
     EXPECT_EQ(bound(-3, 2), std::nullopt);
+    constexpr bool kReduces = true;
+    EXPECT_DOUBLE_EQ(bound(2, 2, kReduces).value_or(0), 800.0 / 3) << "it reads both, and writes";
+    EXPECT_EQ(bound(-1, 2, kReduces), 32) << "its destination is read beside PCIe";
     EXPECT_EQ(model.processes[0].device(1), nullptr);
+}
+
+// They have their copies' places, and pass VRAM more often.
+TEST(Model, TellsReductionsFromCopies) {
+    MadePart part;
+    const auto copy = part.text("copy"), reduction = part.text("reduction"), stream = part.text("s");
+    part.orrery_1(0);
+    part.copy(copy, stream, 0, 10, 64, 0, 0);
+    part.copy(reduction, stream, 10, 20, 64, 0, 0);
+    part.add(part.work_of(Operation::kKernel, reduction, stream, 20, 30, 2));  // a program may call it so
+    const Model model = made_model(part.bytes());
+    const auto& work = model.processes[0].work;
+    ASSERT_EQ(work.size(), 3u);
+    EXPECT_FALSE(work[0].reduces);
+    EXPECT_TRUE(work[1].reduces);
+    EXPECT_FALSE(work[2].reduces);
+    EXPECT_EQ(vram_passes(Direction::kInside, false), 2u);
+    EXPECT_EQ(vram_passes(Direction::kInside, true), 3u);
+    EXPECT_EQ(vram_passes(Direction::kFromPeer, true), 2u);
+    EXPECT_EQ(vram_passes(Direction::kToHost, true), 1u) << "what it combines with is the host's";
 }
 
 // Of format 1.0, which had no more.
