@@ -11,24 +11,20 @@
 #include <fstream>
 #include <memory>
 
-#include "tests/system/prof/browser.h"
+#include "tests/system/prof/in_browser.h"
 #include "tests/unit/proftool/made_profile.h"
 
 namespace orrery::prof::test {
 namespace {
 
-namespace fs = std::filesystem;
-using Json = Browser::Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Strings = std::vector<std::string>;
 
 constexpr const char* kLeft = "\uE012";
 constexpr const char* kUp = "\uE013";
 constexpr const char* kRight = "\uE014";
 constexpr const char* kEnter = "\uE007";
-constexpr const char* kEscape = "\uE00C";
 
 void add_call(MadePart& part, std::uint32_t name, std::uint64_t begin, std::uint64_t end,
               std::uint64_t correlation, std::int32_t error = 0) {
@@ -141,24 +137,9 @@ MadePart a_counted_step() {
     return part;
 }
 
-class Page : public ::testing::Test {
+// A page of a profile that was made by hand.
+class Page : public InBrowser {
   protected:
-    static void SetUpTestSuite() {
-        folder_ = fs::temp_directory_path() / fmt::format("orrery-prof-html-{}", ::getpid());
-        fs::create_directories(folder_);
-        browser_ = std::make_unique<Browser>(folder_);
-    }
-    static void TearDownTestSuite() {
-        browser_.reset();
-        fs::remove_all(folder_);
-    }
-    void SetUp() override {
-        browser_->resize(1200, 800);
-        browser_->prefer_dark(false);
-    }
-    // Nothing may be wrong in the page, whatever was done with it.
-    void TearDown() override { EXPECT_EQ(browser_->console().dump(), "[]"); }
-
     static void show(const std::string& parts, const std::string& name = "made",
                      const std::string& options = "") {
         const fs::path file = folder_ / name, page = folder_ / "page.html";
@@ -167,45 +148,7 @@ class Page : public ::testing::Test {
             fmt::format("'{}' html '{}' {} -o '{}'", ORRERY_PROF, file.string(), options, page.string());
         const int status = std::system(command.c_str());
         ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << command;
-        browser_->open(page);
-        ASSERT_TRUE(
-            browser_
-                ->run_async("const done = arguments[0];"
-                            "const look = () => window.orreryPage ? done(true) : setTimeout(look, 20);"
-                            "setTimeout(() => done(false), 60000); look();")
-                .get<bool>());
-    }
-    static Json state() { return browser_->run("return orreryPage.state()"); }
-    static std::string text(const std::string& selector) {
-        return browser_->run("return document.querySelector(arguments[0]).innerText", {selector});
-    }
-    static int count(const std::string& selector) {
-        return browser_->run("return document.querySelectorAll(arguments[0]).length", {selector});
-    }
-    static Strings texts(const std::string& selector) {
-        return browser_->run(
-            "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)", {selector});
-    }
-    // The n-th slice with this name.
-    static int slice(const std::string& name, std::size_t n = 0) {
-        return browser_->run("return orreryPage.slices(arguments[0])", {name}).at(n);
-    }
-    static Json place(int slice) { return browser_->run("return orreryPage.place(arguments[0])", {slice}); }
-    static void click(int slice, bool twice = false) {
-        const Json at = place(slice);
-        browser_->click(at["x"], at["y"], twice);
-    }
-    static void press(const std::string& selector) {
-        const Json box = browser_->run(
-            "const one = document.querySelector(arguments[0]); one.scrollIntoView({block: 'nearest'});"
-            "const box = one.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height "
-            "/ 2]",
-            {selector});
-        browser_->click(box[0], box[1]);
-    }
-    static std::string selected() {
-        const Json now = state()["selected"];
-        return now.is_null() ? "" : now["name"].get<std::string>();
+        open(page);
     }
     // Of a pane, the moment under a point of the window.
     static double time_at(const Json& state, const char* pane, double x) {
@@ -214,9 +157,6 @@ class Page : public ::testing::Test {
                      span = state[pane]["span"];
         return begin + (x - left - names) / (width - names) * span;
     }
-
-    static inline fs::path folder_;
-    static inline std::unique_ptr<Browser> browser_;
 };
 
 TEST_F(Page, HasTracksForThreadsEnginesAndStreams) {

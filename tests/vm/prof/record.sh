@@ -1,6 +1,7 @@
 #!/bin/sh
 # A sample, recorded: its results and status are as ever, and each of its calls is in the profile.
 set -eu
+rm -f /share/page.html # an earlier run's
 orrery-prof record -o /tmp/sample.prof -- vector_basics --quick
 orrery-prof stat /tmp/sample.prof > /tmp/stat
 cat /tmp/stat
@@ -54,6 +55,8 @@ grep -Eq '^ +[0-9 ]+  bytes +copy_bytes +# +[0-9.]+ GB/s  copy_bandwidth$' /tmp/
 grep -Eq '^  device 0: counted for its 9 kernels, [1-9][0-9]* copies and fills$' /tmp/stat
 sed '1,/counted for its/d' /tmp/stat | grep -Eq '^ +[0-9 ]+  instructions +vector_instructions +# +[0-9.]+ instructions/cycle  vector_ipc$'
 if grep -q vector_instructions /tmp/sample.prof; then exit 1; fi
+# The host opens it in a browser: vm.prof_page.
+orrery-prof html /tmp/counted.prof -o /share/page.html
 orrery-prof trace /tmp/counted.prof -o /tmp/trace.json
 [ "$(grep -o '"ph":"C","name":"copy_bytes"' /tmp/trace.json | wc -l)" -gt 5 ]
 [ "$(wc -c < /tmp/counted.prof)" -gt "$(wc -c < /tmp/sample.prof)" ]
