@@ -295,6 +295,30 @@ TEST(SkuComparison, TellsThroughputAndCardsForOne) {
     EXPECT_THAT(csv, HasSubstr(",\"a, b\","));
 }
 
+TEST(SkuComparison, LeavesOutWhatWantsLinksWhereThereAreNone) {
+    std::size_t link = 0;
+    for (std::size_t i = 0; i < work_classes().size(); ++i) {
+        const WorkClass& one = work_classes()[i];
+        if (one.name == "link") link = i;
+        EXPECT_EQ(why_left_out(one, 0), one.name == "link" ? "its cards have no link ports" : "");
+        EXPECT_EQ(why_left_out(one, 1), "");
+    }
+    EXPECT_THAT(guest_script(true, 1), HasSubstr("/share/link.prof -- orrery-sku-work link --quick >"));
+    EXPECT_THAT(guest_script(true, 0), Not(HasSubstr("link")));
+    EXPECT_THAT(guest_script(true, 0), HasSubstr("/share/mixed.prof -- orrery-sku-work mixed --quick >"));
+    Comparison all = made_comparison();
+    EXPECT_THAT(comparison_text(all), Not(HasSubstr("left out")));
+    all.skus[1].measured[link] = Measured();
+    all.skus[1].measured[link].left_out = true;
+    all.skus[1].measured[link].problem = why_left_out(work_classes()[link], 0);
+    const std::string text = comparison_text(all), page = comparison_page(all);
+    EXPECT_THAT(text, HasSubstr("\nlink is left out of <b>\"x\"&?: its cards have no link ports.\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n  link +100.000 us +-\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n  mixed +100.000 us +50.000 us  2 x\n")) << "as ever";
+    EXPECT_THAT(page, HasSubstr("<bdi>link is left out of &lt;b&gt;"));
+    EXPECT_THAT(comparison_csv(all), HasSubstr(",its cards have no link ports,"));
+}
+
 // A card that does not count what a rate is of has none, which is not 0.
 TEST(SkuComparison, RatesOfWhatWasNotCountedAreNotKnown) {
     Comparison all = made_comparison();

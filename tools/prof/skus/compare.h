@@ -23,6 +23,11 @@ struct WorkClass {
     bool two_cards = false;
 };
 std::span<const WorkClass> work_classes();
+// Why a card with so many link ports does no work of this class; "": it does.
+std::string why_left_out(const WorkClass& one, unsigned link_ports);
+// What the shell of the guest does with such cards: each class is recorded, and says how it ended, whatever
+// the others do.
+std::string guest_script(bool quick, unsigned link_ports);
 
 // Of the model, not of any product: what was counted times the figures of the SKU (energy.…).
 struct Energy {
@@ -37,6 +42,7 @@ struct Measured {
     std::string limit;             // what limits it most, as `explain` calls it
     double limit_share = 0;        // of that time; 0: `limit` says why there is no share
     std::optional<Energy> energy;  // nothing: the SKU has no figures, or work was not counted
+    bool left_out = false;         // the card cannot do it: no fault of the run
     std::string problem;           // why it was not measured
 };
 // The longest range of this name of the profile, as if nothing else had been there.
@@ -56,6 +62,8 @@ struct Comparison {
     double throughput(std::size_t sku, std::size_t one_class, std::size_t base = 0) const;
 };
 
+// A line for each class that a SKU cannot do.
+std::vector<std::string> left_out_lines(const Comparison& all);
 std::string comparison_text(const Comparison& all);
 std::string comparison_csv(const Comparison& all);
 std::string comparison_page(const Comparison& all);

@@ -1,4 +1,6 @@
 // What a profile says of one class of work on one kind of card.
+#include <fmt/format.h>
+
 #include <array>
 #include <initializer_list>
 #include <optional>
@@ -123,6 +125,22 @@ Profile only(const Activity& activity, const RangeTree& tree, std::uint32_t rang
 
 std::span<const WorkClass> work_classes() {
     return kClasses;
+}
+
+std::string why_left_out(const WorkClass& one, unsigned link_ports) {
+    return one.two_cards && link_ports == 0 ? "its cards have no link ports" : "";
+}
+
+std::string guest_script(bool quick, unsigned link_ports) {
+    std::string lines;
+    for (const WorkClass& one : kClasses) {
+        if (!why_left_out(one, link_ports).empty()) continue;
+        lines += fmt::format(
+            "orrery-prof record --counters -o /share/{0}.prof -- {1}{2} >/share/{0}.log 2>&1; "
+            "echo $? >/share/{0}.status\n",
+            one.name, one.command, quick && one.quick_option ? " --quick" : "");
+    }
+    return lines;
 }
 
 Measured measured_of(const Model& model, std::string_view name) {

@@ -170,6 +170,8 @@ std::string comparison_page(const Comparison& all) {
     const std::string base = name_of(all.skus[0]);
     std::string html = kHead;
     html += fmt::format("<header><h1>Cards compared with {}</h1></header>\n<main>\n{}", base, legend(all));
+    for (const std::string& line : left_out_lines(all))
+        html += fmt::format("<p><bdi>{}</bdi></p>\n", escaped(line));
     html += fmt::format(
         "<h2>Throughput, as a multiple of {}</h2>\n"
         "<p class=\"quiet\">Model time of the same work{}; a logarithmic scale.</p>\n",

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "emulator/api/sku.h"
 #include "tools/prof/show.h"
 #include "tools/prof/skus/compare.h"
 #include "tools/text/files.h"
@@ -93,32 +94,20 @@ std::string name_of(const std::string& sku) {
     return name == "." || name == ".." ? "" : name;
 }
 
-// What the guest's shell does: each class is recorded, and says how it ended, whatever the others do.
-std::string script(bool quick) {
-    std::string lines;
-    for (const WorkClass& one : work_classes()) {
-        lines += fmt::format(
-            "orrery-prof record --counters -o /share/{0}.prof -- {1}{2} >/share/{0}.log 2>&1; "
-            "echo $? >/share/{0}.status\n",
-            one.name, one.command, quick && one.quick_option ? " --quick" : "");
-    }
-    return lines;
-}
-
 enum class Start : std::uint8_t { kLook, kRun };
 
 // kLook: only whether there is such a SKU, and all else is there.
-Result<void> run_vm(const std::string& sku, const fs::path& share, bool quick, Start start) {
+Result<void> run_vm(const std::string& sku, unsigned link_ports, const fs::path& share, bool quick,
+                    Start start) {
     std::error_code error;
     const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
     // In lockstep, as what crosses a link would else depend on the host.
     const std::string command = fmt::format(
-        "{}{} --sku {} --cards 2 --topology pair --sync lockstep --vram 128M --logs {} --share {} -- sh -c "
-        "{} "
-        "</dev/null >{} 2>&1",
+        "{}{} --sku {} {} --sync lockstep --vram 128M --logs {} --share {} -- sh -c {} </dev/null >{} 2>&1",
         text::shell_quote((programs / "orrery-vm").string()), start == Start::kLook ? " --dry-run" : "",
-        text::shell_quote(sku), text::shell_quote((share / "vm").string()), text::shell_quote(share.string()),
-        text::shell_quote(script(quick)), text::shell_quote((share / "log").string()));
+        text::shell_quote(sku), link_ports == 0 ? "--cards 1" : "--cards 2 --topology pair",
+        text::shell_quote((share / "vm").string()), text::shell_quote(share.string()),
+        text::shell_quote(guest_script(quick, link_ports)), text::shell_quote((share / "log").string()));
     const int status = std::system(command.c_str());
     if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
     const auto said = text::read_file((share / "log").string());
@@ -180,16 +169,21 @@ Result<Comparison> compare(const Options& options, const Folder& folder, bool& r
     Comparison all;
     all.quick = options.quick;
     const auto share_of = [&](const std::string& sku) { return folder.path() / name_of(sku); };
+    std::vector<unsigned> link_ports;
     for (const std::string& sku : options.skus) {
+        const auto card = emu::Sku::find(sku);
+        if (!card) return fail("there can be no VM with cards of {}: {}", sku, card.error());
+        link_ports.push_back(card->link_ports);
         const fs::path share = share_of(sku);
         std::error_code error;
         fs::create_directories(share, error);
         if (error) return fail("{} cannot be made: {}", share.string(), error.message());
-        if (auto good = run_vm(sku, share, options.quick, Start::kLook); !good)
+        if (auto good = run_vm(sku, link_ports.back(), share, options.quick, Start::kLook); !good)
             return std::unexpected(good.error());
     }
     for (const std::string& sku : options.skus) {
         const fs::path share = share_of(sku);
+        const unsigned ports = link_ports[all.skus.size()];
         SkuRun run;
         run.name = name_of(sku);
         fmt::print(stderr, "orrery-prof: {} of {}: {}\n", all.skus.size() + 1, options.skus.size(),
@@ -201,10 +195,14 @@ Result<Comparison> compare(const Options& options, const Folder& folder, bool& r
         }
         if (error) return fail("what {} has of a run before stays: {}", share.string(), error.message());
         ran = true;
-        if (auto good = run_vm(sku, share, options.quick, Start::kRun); !good)
+        if (auto good = run_vm(sku, ports, share, options.quick, Start::kRun); !good)
             return std::unexpected(good.error());
-        for (const WorkClass& one : work_classes())
-            run.measured.push_back(read_class(one, share, run.card));
+        for (const WorkClass& one : work_classes()) {
+            Measured measured;
+            measured.problem = why_left_out(one, ports);
+            measured.left_out = !measured.problem.empty();
+            run.measured.push_back(measured.left_out ? measured : read_class(one, share, run.card));
+        }
         all.skus.push_back(std::move(run));
     }
     return all;
@@ -263,7 +261,7 @@ int run_sku_compare(const std::vector<std::string>& words) {
     bool good = std::fflush(stdout) == 0;
     for (const SkuRun& run : all->skus) {
         for (std::size_t i = 0; i < run.measured.size(); ++i) {
-            if (run.measured[i].ps != 0) continue;
+            if (run.measured[i].ps != 0 || run.measured[i].left_out) continue;
             good = false;
             (void)problem(
                 fmt::format("{} on {}: {}", work_classes()[i].name, run.name, run.measured[i].problem));

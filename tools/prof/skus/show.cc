@@ -86,6 +86,18 @@ std::optional<std::string> rate_text(std::size_t one_class, const Measured& meas
     return "";
 }
 
+std::vector<std::string> left_out_lines(const Comparison& all) {
+    std::vector<std::string> lines;
+    for (const SkuRun& run : all.skus) {
+        for (std::size_t i = 0; i < run.measured.size(); ++i) {
+            if (run.measured[i].left_out)
+                lines.push_back(fmt::format("{} is left out of {}: {}.", work_classes()[i].name, run.name,
+                                            run.measured[i].problem));
+        }
+    }
+    return lines;
+}
+
 std::string comparison_text(const Comparison& all) {
     const std::string base = plain(all.skus[0].name);
     std::string text = fmt::format("Work of each class{}, in model time, and how much faster than {}:\n\n",
@@ -119,6 +131,8 @@ std::string comparison_text(const Comparison& all) {
         const double times = all.throughput(sku, i);
         return times > 0 ? fmt::format("{:.3g}", 1 / times) : std::string("-");
     });
+    for (const std::string& line : left_out_lines(all))
+        text += "\n" + plain(line) + "\n";
     return text;
 }
 
