@@ -54,6 +54,7 @@ class Socket {
         while (body == std::string::npos || text.size() < body + size) {
             char piece[65536];
             const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
+            if (got < 0 && errno == EINTR) continue;  // it was stopped for a while: with a limit that is told
             if (got <= 0)
                 stop_with(fmt::format("chromedriver's answer: {}", got == 0 ? "cut" : std::strerror(errno)));
             text.append(piece, static_cast<std::size_t>(got));
@@ -136,7 +137,9 @@ void Browser::start(const std::filesystem::path& folder) {
         pollfd ready{ends[0], POLLIN, 0};
         char piece[512];
         ssize_t got = 0;
-        if (::poll(&ready, 1, kAnswerSeconds * 1000) > 0) got = ::read(ends[0], piece, sizeof piece);
+        const int polled = ::poll(&ready, 1, kAnswerSeconds * 1000);
+        if (polled < 0 && errno == EINTR) continue;
+        if (polled > 0) got = ::read(ends[0], piece, sizeof piece);
         if (got <= 0) {
             ::close(ends[0]);
             stop();
