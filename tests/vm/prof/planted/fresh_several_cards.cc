@@ -77,9 +77,10 @@ void rank_full_buffers() {
     constexpr std::size_t kBytes = 64 << 10;
     const Side maker(0, kMiB), user(1, kMiB);
     join_cards();
+    // Long enough that the host is ahead of the cards from then on: else that is what card 0 waits for.
     for (const Side* side : {&maker, &user}) {
         const orrery::DeviceGuard guard(side->device);
-        side->work->begin(*side->stream);
+        side->work->begin(*side->stream, 60);
     }
     std::vector<orrery::Event> used;
     for (unsigned piece = 0; piece < kPieces; ++piece) {
@@ -111,11 +112,11 @@ void rank_with_border() {
     const int devices[2]{0, 1};
     orrGroup_t groups[2];
     orrery::check(orrGroupCreateAll(groups, 2, devices, 0));
-    for (const Side& side : sides) {
+    for (const Side& side : sides) {  // long enough for the host to be ahead
         const orrery::DeviceGuard guard(side.device);
-        side.work->begin(*side.stream);
+        side.work->begin(*side.stream, 40);
     }
-    for (unsigned step = 0; step < 24; ++step)
+    for (unsigned step = 0; step < 48; ++step)
         for (const Side& side : sides) {
             const orrery::DeviceGuard guard(side.device);
             side.work->launch("multiply_add", {.rounds = side.device == 0 ? 4'000u : 1'000u}, *side.stream);

@@ -1,6 +1,6 @@
 // planted CASE: runs one; planted --judge CASE: reads what explain says of it, and says what is to be
 // complained of, and with --strict instead of --judge what is wrong, known or not; planted --list: all names
-// whose cards may be free, --list-first: without the fresh ones, --list-in-step: of the others, without the
+// whose cards may be free, --list-in-step: of the others, --list-first, --list-in-step-first: without the
 // fresh ones; --list-blind, --list-blind-in-step: the blind ones, --list-blind-first: of the former those
 // whose report is the same on a host that is late.
 #include <cstdio>
@@ -13,8 +13,9 @@
 
 int main(int argc, char** argv) {
     const std::string_view word = argc > 1 ? argv[1] : "";
-    if (argc == 2 && (word == "--list" || word == "--list-first" || word == "--list-in-step")) {
-        planted::list(word == "--list-in-step", word == "--list");
+    if (argc == 2 && (word == "--list" || word == "--list-first" || word == "--list-in-step" ||
+                      word == "--list-in-step-first")) {
+        planted::list(word.starts_with("--list-in-step"), !word.ends_with("-first"));
         return 0;
     }
     if (argc == 2 &&
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
         fmt::print(
             stderr,
             "usage: planted CASE | --judge CASE | --strict CASE | --list | --list-first | --list-in-step |\n"
-            "       --list-blind | --list-blind-first | --list-blind-in-step\n");
+            "       --list-in-step-first | --list-blind | --list-blind-first | --list-blind-in-step\n");
         return 2;
     }
     try {
