@@ -105,7 +105,9 @@ std::optional<Said> compute(const Facts& facts) {
     } else if (said.at_bound) {
         said.advice = "fewer operations, or of fewer bits: nothing else makes it faster on this card";
     } else if (simd < 0.3) {
-        said.advice = "it is scalar code: compile it for vectors, or give its loops a form that vectorises";
+        said.advice =
+            "it is scalar code: compile it for vectors, or give its loops a form that vectorises. Cores that "
+            "look again and again whether others have come count as that, too: record --pc shows such loops";
     } else if (lanes < 0.6) {
         said.advice = "most of each vector is unused: longer rows, or larger register groups";
     }

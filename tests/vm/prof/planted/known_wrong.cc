@@ -9,8 +9,8 @@ namespace {
 
 constexpr Known kKnown[] = {
     {"imbalance_in_steps", "imbalance is not what it names first",
-     "cores that look whether another one has come count as computing: no record says that the launch was a "
-     "cooperative one"},
+     "cores that look whether another one has come count as computing: in the sums of what a launch's cores "
+     "did, that is scalar code as any other"},
 };
 
 }  // namespace
