@@ -18,7 +18,7 @@ void in_step(const std::array<std::uint64_t, 2>& rounds) {
     orrery::check(orrGroupCreateAll(groups, 2, devices, 0));
     for (const Side& side : sides) {
         const orrery::DeviceGuard guard(side.device);
-        side.work->begin(*side.stream);
+        side.work->begin(*side.stream, 8);
     }
     for (unsigned step = 0; step < 10; ++step)
         for (const Side& side : sides) {
@@ -59,7 +59,7 @@ void rank_relay() {
     join_cards();
     for (const Side* side : {&slow, &quick}) {
         const orrery::DeviceGuard guard(side->device);
-        side->work->begin(*side->stream);
+        side->work->begin(*side->stream, 40);
     }
     for (unsigned i = 0; i < 60; ++i) {
         orrery::Event made(orrery::empty);
