@@ -97,8 +97,7 @@ void Fabric::update(const std::array<Port, kPorts>& ports, const ReachOf& reach_
 link::Route Fabric::shown(unsigned port, std::uint32_t n) const {
     const Node& node = nodes_[n];
     // Not what leads back there, and to the top only what is below.
-    if (node.port == kNone || (node.by >> port & 1) != 0 || (above(port) && !node.below))
-        return {};
+    if (node.port == kNone || (node.by >> port & 1) != 0 || (above(port) && !node.below)) return {};
     link::Route route = node.route;
     route.losses += node.losses;
     return route;

@@ -187,8 +187,8 @@ topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
                     switches.emplace(link.peer_uid, static_cast<unsigned>(picture.cards.size()));
                 if (first) picture.cards.push_back({"switch", "", fmt::format("{:016x}", link.peer_uid), 0});
                 const Port far{place->second, link.peer_port};
-                picture.links.push_back(
-                    {{{card, number}, far, link.lanes, link.gbps, link.latency_ns}, topology::state_of(link)});
+                picture.links.push_back({{{card, number}, far, link.lanes, link.gbps, link.latency_ns},
+                                         topology::state_of(link)});
                 continue;
             }
             std::string note;

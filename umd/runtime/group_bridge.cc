@@ -254,10 +254,12 @@ bool GroupEdge::send(const GroupPage& page) {
     to.sequence += 1;
     copy(&to.sequence, sizeof to.sequence);
     const auto index = stream_->submit(packets, OpNote{Op::kCopy, nullptr});
-    if (index)
+    if (index) {
         index_ = *index;
-    else
+    } else {
         cut_ = index.error();
+        cut_ns_ = now_ns();
+    }
     return true;
 }
 
@@ -289,11 +291,10 @@ std::optional<GroupCause> GroupEdge::lost_switch() const {
 GroupCause GroupEdge::why_closed() const {
     if (auto lost = lost_switch()) return *std::move(lost);
     if (context_.winsys().meets(peer_node_)) return {orrErrorAborted, peer_, "its process ended"};
-    return {
-        orrErrorPeerAccess, peer_,
-        fmt::format("its machine is not reached any more: its card, node {}, was at port {} of rank {}'s "
-                    "device {} (orrery-smi links)",
-                    peer_node_, port_, rank_, context_.device())};
+    return {orrErrorPeerAccess, peer_,
+            fmt::format("its machine is not reached any more: its card, node {}, was at port {} of rank {}'s "
+                        "device {} (orrery-smi links)",
+                        peer_node_, port_, rank_, context_.device())};
 }
 
 std::optional<GroupCause> GroupEdge::lost(GroupPage& page) {
@@ -316,10 +317,11 @@ std::optional<GroupCause> GroupEdge::lost(GroupPage& page) {
     std::optional<GroupCause> cause;
     if (closed)
         cause = why_closed();
-    else if (now_ns() - cut_ns_ >= kPatienceNs)
+    else if (now_ns() - cut_ns_ < kPatienceNs)
+        return std::nullopt;
+    else if (cause = lost_switch(); !cause)
         cause =
             GroupCause{cut_->code, peer_, "nothing can be written to its machine any more: " + cut_->text};
-    if (!cause) return std::nullopt;
     over_ = true;
     if (up_) page.ask_nobody();
     return cause;

@@ -63,8 +63,8 @@ class GroupEdge {
     static std::size_t image_bytes(std::size_t members);
     const Image& in() const;
     Image& out() const;
-    // Of the way to that node, if it goes over switches: this card's own port, and how often that has lost its
-    // link.
+    // Of the way to that node, if it goes over switches: this card's own port, and how often that has lost
+    // its link.
     struct Port {
         std::uint32_t number, losses;
     };

@@ -76,8 +76,8 @@ class WaitTable {
     static constexpr uint32_t kBuckets = 1024;
 
     // Beside its first semaphore's root a bucket has what a look past that one asks for. So it takes as long
-    // as a look into an empty bucket: where the host's memory happens to lie changes no times, unless two that
-    // are waited for share a bucket.
+    // as a look into an empty bucket: where the host's memory happens to lie changes no times, unless two
+    // that are waited for share a bucket.
     struct Bucket {
         uint64_t memory;  // of the first; kNowhere: it is empty
         uint16_t root, second;

@@ -178,7 +178,8 @@ TEST(Lockstep, WhoComputesAndWhoSleepsExchangeNothing) {
     for (ModelTime now = 0; now < kWakes; now = works->granted(), ++asked) {
         ASSERT_TRUE(works->promise(now, now, works->news(), true, true));
         ASSERT_EQ(works->granted(), now + Lockstep::kWindow);
-        ASSERT_FALSE(works->changed() || is_told(*works) || is_told(*waits) || is_told(*naps)) << "at " << now;
+        ASSERT_FALSE(works->changed() || is_told(*works) || is_told(*waits) || is_told(*naps))
+            << "at " << now;
     }
     EXPECT_EQ(asked, 100u);
     EXPECT_EQ(waits->news() + naps->news() + works->news(), 0u);

@@ -63,6 +63,7 @@ same() {
     difference /tmp/before /tmp/between >/tmp/want
     difference /tmp/between /tmp/after | cmp - /tmp/want || fail "$*: other counters: $(difference /tmp/between /tmp/after) and not $(cat /tmp/want)"
     [ "$(grep -Ec ' [1-9]' /tmp/want)" -gt 0 ] || fail "$*: nothing was counted"
+    for counter in $never; do ! grep "^$counter [1-9]" /tmp/want || fail "$*: counted what nobody should do"; done
     echo "$*: $(tr "\n" " " </tmp/want)"
 }
 # What kernels execute, and what nobody should do at all: neither depends on when anything came. Times, caches, translations,

@@ -22,19 +22,6 @@ enum : uint64_t {
 // What the kernel `cross_there` does; in TestArgs.count. data: words "told to end" and "so many done".
 enum : uint64_t { kCrossLoad = 0, kCrossStore = 1, kCrossAtomic = 2 };
 
-// What the kernel `combine_there` makes of all its input at `value`: first with 64 bits, and behind that with 32.
-// Who swaps adds what was there to kSwapped, so that with what is left there it is the sum of all.
-enum : uint32_t {
-    kSwap,
-    kSwapped,
-    kAdd,
-    kCompareSwap,
-    kMin,
-    kMax,
-    kUmin,
-    kUmax,
-    kAnd,
-    kOr,
-    kXor,
-    kCombined
-};
+// What the kernel `combine_there` makes of all its input at `value`: first with 64 bits, and behind that
+// with 32. Who swaps adds what was there to kSwapped, so that with what is left there it is the sum of all.
+enum : uint32_t { kSwap, kSwapped, kAdd, kCompareSwap, kMin, kMax, kUmin, kUmax, kAnd, kOr, kXor, kCombined };

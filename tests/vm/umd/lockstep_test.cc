@@ -106,8 +106,8 @@ class InStep : public ::testing::Test {
     }
 
     // Times of all that is noted, from the first on. A plain store lets that come, of which no card hears but
-    // by the kernel that looks for it: from there on no host has anything to say, however slow it is. What the
-    // cards make of what it said last, as a look for deadlocks, is over when the kernel behind that is.
+    // by the kernel that looks for it: from there on no host has anything to say, however slow it is. What
+    // the cards make of what it said last, as a look for deadlocks, is over when the kernel behind that is.
     std::vector<std::uint64_t> play() {
         std::vector<orrEvent_t> events;
         Member& first = *members_[0];

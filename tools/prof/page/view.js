@@ -224,7 +224,10 @@ class View {
     const item = this.itemOf(slice);
     const time = end[slice] - begin[slice];
     const pixels = (time / pane.span) * this.tracksWidth;
-    const inSight = end[slice] > pane.begin && begin[slice] < pane.begin + pane.span;
+    // One that is longer than the pane is, where its middle is.
+    const [from, until] = time < pane.span ? [begin[slice], end[slice]]
+      : [begin[slice] + time / 2, begin[slice] + time / 2];
+    const inSight = from >= pane.begin && until <= pane.begin + pane.span;
     if (zoomed) pane.show(begin[slice] - time * 0.6, Math.max(time * 2.2, 20));
     else if (pixels < 3 && time > 0) pane.show(begin[slice] - time * 20, time * 41);
     else if (!inSight) pane.show(begin[slice] + time / 2 - pane.span / 2, pane.span);

@@ -332,8 +332,9 @@ typedef struct orrProfRecord {
     size_t size;   /**< see ORR_INIT */
     uint32_t kind; /**< an orrProfKind */
     uint32_t call; /**< of Enter and Leave: an orrProfCall_... */
-    /** Of the call, "orrMalloc", of the kernel or "copy", "reduction" (a copy that combines, orrMemcpyReduce),
-     * "fill", "wait" of work, or as the program gave it to the range or marker; null: the end of a range.
+    /** Of the call, "orrMalloc", of the kernel or "copy", "reduction" (a copy that combines,
+     * orrMemcpyReduce), "fill", "wait" of work, or as the program gave it to the range or marker; null: the
+     * end of a range.
      */
     const char* name;
     /** Of Enter and Leave: its orr..._params, null if it has none. What those point to is the program's. */

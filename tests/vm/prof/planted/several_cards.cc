@@ -10,7 +10,7 @@ namespace planted {
 namespace {
 
 // Rounds at whose end both wait for each other; what each does in one is `rounds`.
-void in_step(const std::array<std::uint64_t, 2>& rounds) {
+void in_step(unsigned steps, const std::array<std::uint64_t, 2>& rounds) {
     const Side sides[2]{Side(0, kMiB), Side(1, kMiB)};
     join_cards();
     const int devices[2]{0, 1};
@@ -18,9 +18,9 @@ void in_step(const std::array<std::uint64_t, 2>& rounds) {
     orrery::check(orrGroupCreateAll(groups, 2, devices, 0));
     for (const Side& side : sides) {
         const orrery::DeviceGuard guard(side.device);
-        side.work->begin(*side.stream, 8);
+        side.work->begin(*side.stream, 40);
     }
-    for (unsigned step = 0; step < 10; ++step)
+    for (unsigned step = 0; step < steps; ++step)
         for (const Side& side : sides) {
             const orrery::DeviceGuard guard(side.device);
             side.work->launch("multiply_add", {.rounds = rounds[static_cast<unsigned>(side.device)]},
@@ -76,11 +76,11 @@ void rank_relay() {
     quick.stream->synchronize();
 }
 void rank_in_step() {
-    in_step({1'000, 6'000});
+    in_step(30, {1'000, 6'000});
 }
 
 void none_in_step() {
-    in_step({20'000, 20'000});
+    in_step(10, {20'000, 20'000});
 }
 
 const std::vector<Case>& several_cards_cases() {
