@@ -154,7 +154,7 @@ class InStep : public ::testing::Test {
 };
 
 // The times of a play, on one line, to be compared with those of other processes by who wants to know
-// (docs/links.md): what the host does meanwhile is in them.
+// (docs/links.md).
 TEST_F(InStep, APlay) {
     const std::vector<std::uint64_t> times = play();
     ASSERT_GT(times.size(), 8u);
