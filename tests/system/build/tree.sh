@@ -1,6 +1,6 @@
 #!/bin/bash
-# The VM tree's life, with a mmdebstrap that makes an empty one: it is read to its end; it says when it is old, it is renewed beside the old one, and
-# another checkout keeps what it uses until it asks itself.
+# The VM tree's life, with a mmdebstrap that makes an empty one: its archive is read to the end; the tree says when it is old, it is
+# renewed beside the old one, and another checkout keeps what it uses until it asks itself.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 work=$(mktemp -d)
