@@ -36,13 +36,19 @@ std::expected<Bytes, std::string> read_file(const std::filesystem::path& path, s
     errno = 0;
     std::ifstream in(path, std::ios::binary);
     if (!in) return std::unexpected(failed("read", path, errno));
-    Bytes bytes(limit + 1);
-    in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    // In steps: room for `limit` bytes would be set to zero for each small file.
+    constexpr std::size_t kStep = 64 << 10;
+    Bytes bytes;
+    while (in && bytes.size() <= limit) {
+        const std::size_t had = bytes.size();
+        bytes.resize(had + kStep);
+        in.read(reinterpret_cast<char*>(bytes.data() + had), kStep);
+        bytes.resize(had + static_cast<std::size_t>(in.gcount()));
+    }
     if (in.bad()) return std::unexpected(failed("read", path, errno));
-    if (in.gcount() > static_cast<std::streamsize>(limit))
+    if (bytes.size() > limit)
         return std::unexpected(
             fmt::format("{} is longer than {} bytes: is it the right file?", path.string(), limit));
-    bytes.resize(static_cast<std::size_t>(in.gcount()));
     return bytes;
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tools/vm/debug_info.h"
 #include "tools/vm/modules.h"
 #include "tools/vm/programs.h"
 
@@ -82,11 +83,22 @@ Result<void> GuestArchive::add_libraries(const fs::path& host, const std::string
     for (const auto& library : closure->paths) {
         const std::string place = library_place(library);
         if (place.empty() || cpio_.contains(place)) continue;
+        // A library goes in once, whatever it is called by.
+        std::error_code error;
+        const std::string own_name = fs::canonical(library, error).filename().string();
+        const std::string real = (fs::path(place).parent_path() / own_name).string();
+        if (!own_name.empty() && real != place) cpio_.symlink(place, own_name);
+        if (cpio_.contains(real)) continue;
         auto bytes = read_file(library);
         if (!bytes) return std::unexpected(bytes.error());
-        cpio_.file(place, *bytes, 0755);
+        cpio_.file(own_name.empty() ? place : real, slim(std::move(*bytes)), 0755);
     }
     return {};
+}
+
+// In an image there may be a debugger.
+std::string GuestArchive::slim(std::string bytes) const {
+    return root_ ? bytes : without_debug_info(std::move(bytes));
 }
 
 Result<void> GuestArchive::need(const fs::path& host, const std::string& guest) {
@@ -95,8 +107,8 @@ Result<void> GuestArchive::need(const fs::path& host, const std::string& guest) 
     if (!bytes) return std::unexpected(bytes.error());
     struct stat info;
     const bool executable = ::stat(host.c_str(), &info) == 0 && (info.st_mode & 0111) != 0;
-    cpio_.file(at(guest), *bytes, executable ? 0755 : 0644);
     const std::string loader = elf_interpreter(*bytes);
+    cpio_.file(at(guest), slim(std::move(*bytes)), executable ? 0755 : 0644);
     return loader.empty() ? Result<void>{} : add_libraries(host, loader, true);
 }
 

@@ -36,7 +36,7 @@ class GuestArchive {
 
     // Guest paths below are those that the command sees.
     //
-    // A file that is needed; a program with all of its libraries.
+    // A file that is needed; a program with all of its libraries. They go in without debug information.
     Result<void> need(const std::filesystem::path& host, const std::string& guest);
 
     // A file or a folder as it is: bytes, modes, symbolic links. A program that this host can run brings its
@@ -54,6 +54,7 @@ class GuestArchive {
     Result<void> add_libraries(const std::filesystem::path& host, const std::string& loader, bool all);
 
     std::string library_place(const std::string& library) const;
+    std::string slim(std::string bytes) const;
 
     std::filesystem::path libraries_;
     std::optional<OtherRoot> root_;

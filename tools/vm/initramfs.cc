@@ -9,6 +9,7 @@
 
 #include "tools/text/shell.h"
 #include "tools/topology/file.h"
+#include "tools/vm/debug_info.h"
 #include "tools/vm/guest_archive.h"
 #include "tools/vm/here.h"
 #include "tools/vm/modules.h"
@@ -107,7 +108,7 @@ void Builder::modules() {
         list += guest + "\n";
     }
     cpio_.file("/etc/orrery/modules", list);
-    if (options_.module) cpio_.file(directory + "/orrery.ko", chosen.orrery);
+    if (options_.module) cpio_.file(directory + "/orrery.ko", without_debug_info(chosen.orrery));
 }
 
 Result<void> Builder::firmware() {
@@ -205,11 +206,17 @@ Result<void> Builder::files() {
         fmt::print(stderr, "orrery-vm: note: --file: {}\n", notes[i]);
     if (notes.size() > kToldNotes)
         fmt::print(stderr, "orrery-vm: note: --file: and {} more like these\n", notes.size() - kToldNotes);
-    // Real input for the samples: a text that each Debian has, and the guest's own kernel.
+    // Real input for the samples: a text that each Debian has, and the guest's own kernel, which is a third
+    // of a small guest.
     const char* text = "/usr/share/common-licenses/GPL-3";
     if (std::error_code error; fs::exists(text, error))
         if (auto done = archive_.need(text, text); !done) return done;
-    return archive_.need(parts_.kernel.image, "/boot/vmlinuz-" + parts_.kernel.release);
+    const auto words = words_of(options_.command);
+    const bool wanted = options_.shell || std::ranges::any_of(words, [](const std::string& word) {
+                            return word == "histogram" || word.starts_with("/boot/");
+                        });
+    return wanted ? archive_.need(parts_.kernel.image, "/boot/vmlinuz-" + parts_.kernel.release)
+                  : Result<void>{};
 }
 
 void Builder::settings() {

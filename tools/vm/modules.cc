@@ -18,9 +18,33 @@ Result<std::string> read_file(const fs::path& path) {
     if (fs::is_directory(path, error)) return fail(fmt::format("{} is a directory", path.string()));
     std::ifstream file(path, std::ios::binary);
     if (!file) return fail(fmt::format("cannot read {}", path.string()));
-    std::ostringstream text;
-    text << file.rdbuf();
-    return std::move(text).str();
+    std::string text;
+    if (const auto size = fs::file_size(path, error); !error) text.reserve(size + 1);
+    constexpr std::size_t kStep = std::size_t{256} << 10;  // what a file of /proc has is not known before
+    while (file) {
+        const std::size_t had = text.size();
+        text.resize(std::max(had + 1, std::min(text.capacity(), had + kStep)));
+        file.read(text.data() + had, static_cast<std::streamsize>(text.size() - had));
+        text.resize(had + static_cast<std::size_t>(file.gcount()));
+    }
+    return text;
+}
+
+Result<void> keep(const fs::path& target, const std::string& bytes) {
+    std::error_code error;
+    fs::create_directories(target.parent_path(), error);
+    const fs::path fresh = target.string() + fmt::format(".{}", ::getpid());
+    {
+        std::ofstream file(fresh, std::ios::binary);
+        file << bytes;
+        if (!file.flush()) {
+            fs::remove(fresh, error);
+            return fail(fmt::format("cannot write {}", fresh.string()));
+        }
+    }
+    fs::rename(fresh, target, error);
+    if (error) return fail(fmt::format("cannot write {}: {}", target.string(), error.message()));
+    return {};
 }
 
 std::string module_name(const std::string& path) {
@@ -99,15 +123,7 @@ Result<std::string> uncompressed(const Tree& tree, const Kernel& kernel, const s
     if (fs::exists(target, error)) return read_file(target);
     auto bytes = capture(argv);
     if (!bytes) return bytes;
-    fs::create_directories(target.parent_path(), error);
-    const fs::path fresh = target.string() + fmt::format(".{}", ::getpid());
-    {
-        std::ofstream file(fresh, std::ios::binary);
-        file << *bytes;
-        if (!file.flush()) return fail(fmt::format("cannot write {}", fresh.string()));
-    }
-    fs::rename(fresh, target, error);
-    if (error) return fail(fmt::format("cannot write {}: {}", target.string(), error.message()));
+    if (auto kept = keep(target, *bytes); !kept) return std::unexpected(kept.error());
     return bytes;
 }
 

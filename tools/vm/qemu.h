@@ -26,6 +26,7 @@ struct QemuFds {
 inline constexpr std::uint64_t kNvmeBytes = std::uint64_t{256} << 20;
 
 struct QemuFiles {
+    std::filesystem::path kernel;  // boot_file()
     std::filesystem::path initramfs;
     std::filesystem::path root;                // empty: none
     std::vector<std::filesystem::path> cards;  // their sockets

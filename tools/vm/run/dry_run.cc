@@ -9,6 +9,7 @@
 #include "tools/vm/cards.h"
 #include "tools/vm/qemu.h"
 #include "tools/vm/run/several.h"
+#include "tools/vm/unpacked_kernel.h"
 
 namespace orrery::vm {
 
@@ -58,7 +59,14 @@ int print_commands(const Options& options) {
     if (!kernel) return fail_with(kernel.error());
 
     const fs::path directory = "DIRECTORY";
-    QemuFiles files{.initramfs = directory / "initramfs", .root = {}, .cards = {}, .qmp = {}, .gdb = {}};
+    const auto boots = boot_file(*tree, *kernel);
+    if (!boots) return fail_with(boots.error());
+    QemuFiles files{.kernel = *boots,
+                    .initramfs = directory / "initramfs",
+                    .root = {},
+                    .cards = {},
+                    .qmp = {},
+                    .gdb = {}};
     if (!options.root.empty()) {
         const auto root = find_root(options.root);
         if (!root) return fail_with(root.error());

@@ -23,6 +23,7 @@
 #include "tools/vm/run/run.h"
 #include "tools/vm/run/several.h"
 #include "tools/vm/run/supervisor.h"
+#include "tools/vm/unpacked_kernel.h"
 
 namespace orrery::vm {
 
@@ -178,7 +179,10 @@ Result<void> Run::start_qemu() {
         launch.keep.push_back(fds.nvme);
     }
 
-    QemuFiles files{.initramfs = directory_->path() / "initramfs",
+    const auto boots = boot_file(tree_, kernel_);
+    if (!boots) return std::unexpected(boots.error());
+    QemuFiles files{.kernel = *boots,
+                    .initramfs = directory_->path() / "initramfs",
                     .root = root_image_,
                     .cards = {},
                     .qmp = {},

@@ -1,0 +1,110 @@
+#include "tools/vm/unpacked_kernel.h"
+
+#include <elf.h>
+#include <zstd.h>
+
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "tools/vm/modules.h"
+
+namespace orrery::vm {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostUnpacked = std::size_t{512} << 20;
+constexpr std::string_view kZstdMagic = "\x28\xb5\x2f\xfd";
+
+template <typename T>
+std::optional<T> value_at(std::string_view bytes, std::uint64_t at) {
+    if (at > bytes.size() || bytes.size() - at < sizeof(T)) return std::nullopt;
+    T value;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
+}
+
+// Documentation/arch/x86/boot.rst: the payload lies behind the sectors of the setup code.
+std::string_view payload_of(std::string_view image) {
+    constexpr std::size_t kSetupSectors = 0x1f1, kMagic = 0x202, kPayloadOffset = 0x248,
+                          kPayloadLength = 0x24c;
+    const auto offset = value_at<std::uint32_t>(image, kPayloadOffset);
+    const auto length = value_at<std::uint32_t>(image, kPayloadLength);
+    if (!offset || !length || image.substr(kMagic, 4) != "HdrS") return {};
+    const auto sectors = static_cast<unsigned char>(image[kSetupSectors]);
+    const std::size_t at = (std::size_t{sectors == 0 ? 4u : sectors} + 1) * 512 + *offset;
+    if (at > image.size()) return {};
+    return image.substr(at, *length);
+}
+
+// What is behind the frame, the kernel's build puts the size there, is left alone.
+std::optional<std::string> unzstd(std::string_view packed) {
+    if (!packed.starts_with(kZstdMagic)) return std::nullopt;
+    const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+    if (!context) return std::nullopt;
+    constexpr std::size_t kStep = std::size_t{256} << 10;
+    std::string text;
+    ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+    for (;;) {
+        const std::size_t had = text.size(), read = in.pos;
+        if (had >= kMostUnpacked) return std::nullopt;
+        text.resize(had + kStep);
+        ZSTD_outBuffer out{text.data() + had, kStep, 0};
+        const std::size_t left = ZSTD_decompressStream(context.get(), &out, &in);
+        text.resize(had + out.pos);
+        if (left == 0) return text;
+        if (ZSTD_isError(left) != 0 || (out.pos == 0 && in.pos == read)) return std::nullopt;
+    }
+}
+
+// Xen's note of the entry for PVH (xen/interface/elfnote.h: XEN_ELFNOTE_PHYS32_ENTRY).
+bool has_pvh_entry(std::string_view elf) {
+    constexpr std::uint32_t kPhys32Entry = 18;
+    const auto header = value_at<Elf64_Ehdr>(elf, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr))
+        return false;
+    for (std::size_t n = 0; n < header->e_phnum; ++n) {
+        const auto segment = value_at<Elf64_Phdr>(elf, header->e_phoff + n * sizeof(Elf64_Phdr));
+        if (!segment || segment->p_type != PT_NOTE || segment->p_offset > elf.size()) continue;
+        const auto notes = elf.substr(segment->p_offset, segment->p_filesz);
+        for (std::size_t at = 0; const auto note = value_at<Elf64_Nhdr>(notes, at);) {
+            const auto padded = [](std::size_t bytes) { return (bytes + 3) / 4 * 4; };
+            const std::size_t name = at + sizeof(Elf64_Nhdr);
+            if (note->n_type == kPhys32Entry && name <= notes.size() &&
+                notes.substr(name, 4) == std::string_view("Xen\0", 4))
+                return true;
+            at = name + padded(note->n_namesz) + padded(note->n_descsz);
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+std::optional<std::string> unpack_kernel(const std::string& bzimage) {
+    auto elf = unzstd(payload_of(bzimage));
+    if (!elf || !has_pvh_entry(*elf)) return std::nullopt;
+    return elf;
+}
+
+Result<fs::path> boot_file(const Tree& tree, const Kernel& kernel) {
+    // The others are built again under the same release.
+    if (kernel.name == "own" || kernel.name == "debug") return kernel.image;
+    const fs::path target = tree.cache() / kernel.release / "kernel";
+    std::error_code error;
+    auto bytes = fs::file_size(target, error);
+    if (error) {
+        const auto image = read_file(kernel.image);
+        if (!image) return std::unexpected(image.error());
+        // An empty file says that there is none, so that nobody looks again.
+        const std::string elf = unpack_kernel(*image).value_or("");
+        if (auto kept = keep(target, elf); !kept) return std::unexpected(kept.error());
+        bytes = elf.size();
+    }
+    return bytes == 0 ? kernel.image : target;
+}
+
+}  // namespace orrery::vm
