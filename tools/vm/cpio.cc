@@ -61,10 +61,10 @@ bool Cpio::contains(std::string_view path) const {
     return names_.contains(without_slashes(path));
 }
 
-const std::string& Cpio::finish() {
+std::string Cpio::finish() {
     inode_ = 0;
     header("TRAILER!!!", 0, 0);
-    return archive_;
+    return std::move(archive_);
 }
 
 }  // namespace orrery::vm

@@ -18,7 +18,7 @@ class Cpio {
     bool contains(std::string_view path) const;
 
     // Ends the archive. Nothing may be added after it.
-    const std::string& finish();
+    std::string finish();
 
   private:
     bool add(std::string_view path, unsigned mode, std::string_view data);

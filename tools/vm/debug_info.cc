@@ -11,7 +11,7 @@ namespace orrery::vm {
 
 namespace {
 
-bool lies_in(const std::string& elf, std::uint64_t at, std::uint64_t bytes) {
+bool lies_in(std::string_view elf, std::uint64_t at, std::uint64_t bytes) {
     return at <= elf.size() && bytes <= elf.size() - at;
 }
 
@@ -21,7 +21,7 @@ bool is_debug_name(std::string_view name) {
 }
 
 // Where what is loaded ends; a relocatable file has no such part. 0: it makes no sense.
-std::uint64_t end_of_segments(const std::string& elf, const Elf64_Ehdr& header) {
+std::uint64_t end_of_segments(std::string_view elf, const Elf64_Ehdr& header) {
     std::uint64_t end = sizeof header;
     if (header.e_phnum == 0) return end;
     if (header.e_phentsize != sizeof(Elf64_Phdr) ||
@@ -39,26 +39,26 @@ std::uint64_t end_of_segments(const std::string& elf, const Elf64_Ehdr& header) 
 
 }  // namespace
 
-std::string without_debug_info(std::string elf) {
+std::string without_debug_info(std::string_view elf) {
     Elf64_Ehdr header;
-    if (elf.size() < sizeof header) return elf;
+    if (elf.size() < sizeof header) return std::string(elf);
     std::memcpy(&header, elf.data(), sizeof header);
     if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
         header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum ||
         !lies_in(elf, header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
-        return elf;
+        return std::string(elf);
     const std::uint64_t loaded = end_of_segments(elf, header);
-    if (loaded == 0) return elf;
+    if (loaded == 0) return std::string(elf);
     std::vector<Elf64_Shdr> sections(header.e_shnum);
     std::memcpy(sections.data(), elf.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
     const Elf64_Shdr names = sections[header.e_shstrndx];
-    if (names.sh_type == SHT_NOBITS) return elf;
+    if (names.sh_type == SHT_NOBITS) return std::string(elf);
     for (const auto& section : sections)
         if ((section.sh_type != SHT_NOBITS && !lies_in(elf, section.sh_offset, section.sh_size)) ||
             section.sh_name >= names.sh_size)
-            return elf;
+            return std::string(elf);
 
-    std::string slim = elf.substr(0, loaded);
+    std::string slim(elf.substr(0, loaded));
     for (auto& section : sections) {
         const std::string_view name(
             elf.data() + names.sh_offset + section.sh_name,
@@ -72,7 +72,7 @@ std::string without_debug_info(std::string elf) {
         const std::uint64_t align = std::clamp<std::uint64_t>(section.sh_addralign, 1, 4096);
         slim.resize((slim.size() + align - 1) / align * align);
         const std::uint64_t at = slim.size();
-        slim.append(elf, section.sh_offset, section.sh_size);
+        slim.append(elf.substr(section.sh_offset, section.sh_size));
         section.sh_offset = at;
     }
     slim.resize((slim.size() + 7) / 8 * 8);

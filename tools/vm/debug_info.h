@@ -3,11 +3,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace orrery::vm {
 
 // An ELF of 64 bits without its debug information; symbols and all that is loaded stay as they are, and so do
 // the sections' numbers. Anything else, and an ELF that makes no sense, comes back unchanged.
-std::string without_debug_info(std::string elf);
+std::string without_debug_info(std::string_view elf);
 
 }  // namespace orrery::vm

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "tools/vm/debug_info.h"
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 #include "tools/vm/programs.h"
 
 namespace orrery::vm {
@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::uint64_t kMaxCpioFile = 0xffffffff;  // eight hexadecimal digits of the format
 
-Result<std::string> bytes_of(const fs::path& host) {
+Result<void> fits_cpio(const fs::path& host) {
     std::error_code error;
     const auto size = fs::file_size(host, error);
     if (error) return fail(fmt::format("cannot read {}: {}", host.string(), error.message()));
     if (size > kMaxCpioFile) return fail(fmt::format("{} is larger than 4 GiB: use --share", host.string()));
-    return read_file(host);
+    return {};
 }
 
 // Directories that a Debian has as links into /usr, and the loader looks into by itself.
@@ -89,26 +89,27 @@ Result<void> GuestArchive::add_libraries(const fs::path& host, const std::string
         const std::string real = (fs::path(place).parent_path() / own_name).string();
         if (!own_name.empty() && real != place) cpio_.symlink(place, own_name);
         if (cpio_.contains(real)) continue;
-        auto bytes = read_file(library);
-        if (!bytes) return std::unexpected(bytes.error());
-        cpio_.file(own_name.empty() ? place : real, slim(std::move(*bytes)), 0755);
+        const auto file = FileView::open(library);
+        if (!file) return std::unexpected(file.error());
+        cpio_.file(own_name.empty() ? place : real, slim(file->bytes()), 0755);
     }
     return {};
 }
 
 // In an image there may be a debugger.
-std::string GuestArchive::slim(std::string bytes) const {
-    return root_ ? bytes : without_debug_info(std::move(bytes));
+std::string GuestArchive::slim(std::string_view bytes) const {
+    return root_ ? std::string(bytes) : without_debug_info(bytes);
 }
 
 Result<void> GuestArchive::need(const fs::path& host, const std::string& guest) {
     if (cpio_.contains(at(guest))) return {};
-    auto bytes = bytes_of(host);
-    if (!bytes) return std::unexpected(bytes.error());
+    if (auto fits = fits_cpio(host); !fits) return fits;
+    const auto file = FileView::open(host);
+    if (!file) return std::unexpected(file.error());
     struct stat info;
     const bool executable = ::stat(host.c_str(), &info) == 0 && (info.st_mode & 0111) != 0;
-    const std::string loader = elf_interpreter(*bytes);
-    cpio_.file(at(guest), slim(std::move(*bytes)), executable ? 0755 : 0644);
+    const std::string loader = elf_interpreter(file->bytes());
+    cpio_.file(at(guest), slim(file->bytes()), executable ? 0755 : 0644);
     return loader.empty() ? Result<void>{} : add_libraries(host, loader, true);
 }
 
@@ -127,7 +128,8 @@ Result<void> GuestArchive::carry_entry(const fs::path& host, const std::string& 
     }
     if (!S_ISREG(info.st_mode))
         return fail(fmt::format("--file: {} is neither a file nor a folder nor a link", host.string()));
-    auto bytes = bytes_of(host);
+    if (auto fits = fits_cpio(host); !fits) return fits;
+    auto bytes = read_file(host);
     if (!bytes) return std::unexpected(bytes.error());
     if (!cpio_.file(at(guest), *bytes, info.st_mode & 07777)) return {};
     const std::string loader = runnable_here(*bytes) ? elf_interpreter(*bytes) : "";
@@ -150,9 +152,9 @@ Result<void> GuestArchive::carry(const fs::path& given, const std::string& guest
 }
 
 Result<void> GuestArchive::libraries_of(const fs::path& host) {
-    auto bytes = bytes_of(host);
-    if (!bytes) return std::unexpected(bytes.error());
-    if (!runnable_here(*bytes)) return {};
+    const auto file = FileView::open(host);
+    if (!file) return std::unexpected(file.error());
+    if (!runnable_here(file->bytes())) return {};
     return add_libraries(host, kHostLoader, false);
 }
 

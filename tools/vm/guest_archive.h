@@ -54,7 +54,7 @@ class GuestArchive {
     Result<void> add_libraries(const std::filesystem::path& host, const std::string& loader, bool all);
 
     std::string library_place(const std::string& library) const;
-    std::string slim(std::string bytes) const;
+    std::string slim(std::string_view bytes) const;
 
     std::filesystem::path libraries_;
     std::optional<OtherRoot> root_;

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "tools/vm/files.h"
 #include "tools/vm/modules.h"
 
 namespace orrery::vm {

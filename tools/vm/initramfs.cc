@@ -10,9 +10,9 @@
 #include "tools/text/shell.h"
 #include "tools/topology/file.h"
 #include "tools/vm/debug_info.h"
+#include "tools/vm/files.h"
 #include "tools/vm/guest_archive.h"
 #include "tools/vm/here.h"
-#include "tools/vm/modules.h"
 #include "tools/vm/process.h"
 #include "tools/vm/programs.h"
 
@@ -62,7 +62,7 @@ class Builder {
     Result<void> runtime_library();
     Result<void> files();
     void settings();
-    const std::string& finish() { return cpio_.finish(); }
+    std::string finish() { return cpio_.finish(); }
 
   private:
     const Options& options_;
@@ -295,7 +295,7 @@ Result<std::string> build_initramfs(const Options& options, const GuestParts& pa
     if (auto done = builder.files(); !done) return std::unexpected(done.error());
     if (auto done = builder.tree_programs(); !done) return std::unexpected(done.error());
     builder.settings();
-    const std::string& archive = builder.finish();
+    std::string archive = builder.finish();
     if (auto fits = fits_in_memory(archive.size(), options); !fits) return std::unexpected(fits.error());
     return archive;
 }

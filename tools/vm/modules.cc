@@ -1,51 +1,16 @@
 #include "tools/vm/modules.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
+#include "tools/vm/files.h"
 #include "tools/vm/process.h"
 
 namespace orrery::vm {
 
 namespace fs = std::filesystem;
-
-Result<std::string> read_file(const fs::path& path) {
-    std::error_code error;
-    if (fs::is_directory(path, error)) return fail(fmt::format("{} is a directory", path.string()));
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return fail(fmt::format("cannot read {}", path.string()));
-    std::string text;
-    if (const auto size = fs::file_size(path, error); !error) text.reserve(size + 1);
-    constexpr std::size_t kStep = std::size_t{256} << 10;  // what a file of /proc has is not known before
-    while (file) {
-        const std::size_t had = text.size();
-        text.resize(std::max(had + 1, std::min(text.capacity(), had + kStep)));
-        file.read(text.data() + had, static_cast<std::streamsize>(text.size() - had));
-        text.resize(had + static_cast<std::size_t>(file.gcount()));
-    }
-    return text;
-}
-
-Result<void> keep(const fs::path& target, const std::string& bytes) {
-    std::error_code error;
-    fs::create_directories(target.parent_path(), error);
-    const fs::path fresh = target.string() + fmt::format(".{}", ::getpid());
-    {
-        std::ofstream file(fresh, std::ios::binary);
-        file << bytes;
-        if (!file.flush()) {
-            fs::remove(fresh, error);
-            return fail(fmt::format("cannot write {}", fresh.string()));
-        }
-    }
-    fs::rename(fresh, target, error);
-    if (error) return fail(fmt::format("cannot write {}: {}", target.string(), error.message()));
-    return {};
-}
 
 std::string module_name(const std::string& path) {
     std::string name = fs::path(path).filename().string();

@@ -41,9 +41,4 @@ std::string module_name(const std::string& path);
 // the tree's kernels are kept in the tree's cache.
 Result<std::string> uncompressed(const Tree& tree, const Kernel& kernel, const std::string& relative);
 
-Result<std::string> read_file(const std::filesystem::path& path);
-
-// Writes a file that others may read or write at this moment: all see it whole or not at all.
-Result<void> keep(const std::filesystem::path& target, const std::string& bytes);
-
 }  // namespace orrery::vm

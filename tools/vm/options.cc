@@ -11,7 +11,7 @@
 #include "emulator/api/size.h"
 #include "emulator/api/sku.h"
 #include "tools/topology/file.h"
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 #include "tools/vm/qemu.h"
 
 namespace orrery::vm {

@@ -26,7 +26,7 @@ bool is_program(const fs::path& path) {
 }
 
 template <typename T>
-bool read_at(const std::string& bytes, std::uint64_t offset, T& value) {
+bool read_at(std::string_view bytes, std::uint64_t offset, T& value) {
     if (offset > bytes.size() || bytes.size() - offset < sizeof value) return false;
     std::memcpy(&value, bytes.data() + offset, sizeof value);
     return true;
@@ -34,7 +34,7 @@ bool read_at(const std::string& bytes, std::uint64_t offset, T& value) {
 
 }  // namespace
 
-std::string elf_interpreter(const std::string& bytes) {
+std::string elf_interpreter(std::string_view bytes) {
     Elf64_Ehdr header;
     if (!read_at(bytes, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
         header.e_ident[EI_CLASS] != ELFCLASS64)
@@ -44,13 +44,13 @@ std::string elf_interpreter(const std::string& bytes) {
         if (!read_at(bytes, header.e_phoff + i * sizeof segment, segment)) return {};
         if (segment.p_type != PT_INTERP) continue;
         if (segment.p_offset >= bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset) return {};
-        const std::string name = bytes.substr(segment.p_offset, segment.p_filesz);
+        const std::string name(bytes.substr(segment.p_offset, segment.p_filesz));
         return name.substr(0, name.find('\0'));
     }
     return {};
 }
 
-bool runnable_here(const std::string& bytes) {
+bool runnable_here(std::string_view bytes) {
     Elf64_Ehdr header;
     if (!read_at(bytes, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
         header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/vm/result.h"
@@ -11,13 +12,13 @@
 namespace orrery::vm {
 
 // The loader that an ELF file asks for, empty if it asks for none (static, or no ELF file at all).
-std::string elf_interpreter(const std::string& bytes);
+std::string elf_interpreter(std::string_view bytes);
 
 // The loader of this host's programs. No other is ever run to find a file's libraries.
 inline constexpr const char* kHostLoader = "/lib64/ld-linux-x86-64.so.2";
 
 // Whether that loader takes this ELF file: a program or a shared library for x86-64.
-bool runnable_here(const std::string& bytes);
+bool runnable_here(std::string_view bytes);
 
 struct Closure {
     std::vector<std::string> paths;    // absolute; the loader is the first

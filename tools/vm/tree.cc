@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 #include "tools/vm/process.h"
 
 namespace orrery::vm {

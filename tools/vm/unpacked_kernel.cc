@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 
 namespace orrery::vm {
 

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 
 namespace orrery::vm {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tools/vm/debug_info.h"
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 
 namespace orrery::vm {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 #include "tools/vm/programs.h"
 
 namespace orrery::vm {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tools/text/shell.h"
+#include "tools/vm/files.h"
 #include "tools/vm/modules.h"
 #include "tools/vm/process.h"
 #include "tools/vm/programs.h"
