@@ -1,7 +1,8 @@
 // How long a message takes from one card's process to another's, in host time, one way: signals there and
 // back between the link ports of two cards, each on a thread, beside messages of the same size in two bare
 // rings. `bench_link alone N`: N ways there and back by the links and by the rings on one thread, for a
-// profiler that counts instructions: nobody waits.
+// profiler that counts instructions: nobody waits. With `framed` as the last word messages have CRCs, as
+// those of cards have that may be given a fault plan while they run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,9 +69,14 @@ class BareRing {
 // A card's end of a link: its core sleeps, so its clock goes to what comes next. Nothing of one end is on a
 // cache line with something of the other, as it is not in two processes.
 struct alignas(256) End {
-    End(std::uint32_t own, std::uint32_t peer_node, bool listen, const emu::test::TempFolder& folder)
+    End(std::uint32_t own, std::uint32_t peer_node, bool listen, const emu::test::TempFolder& folder,
+        bool framed)
         : card(own, listen, folder.file("link")), peer(peer_node) {
         card.idle = true;
+        if (!framed) return;
+        card.port.reset();
+        card.config.faults = &faults;
+        card.open();
     }
     void send() {
         if (card.port->signal(peer, kSemaphore, ++value) != ORR_FAULT_NONE)
@@ -83,6 +89,7 @@ struct alignas(256) End {
         card.pokes.clear();
     }
     emu::test::LinkCard card;
+    emu::Faults faults{{}, card.events, {.die = [] {}, .struck = {}}};  // none, till now
     std::uint32_t peer;
     std::uint64_t value = 0;  // of the last signal
 };
@@ -104,13 +111,15 @@ double one_way_ns(Begin begin, Answer answer) {
 }
 
 struct Linked {
-    Linked() {
+    explicit Linked(bool with_crcs) : framed(with_crcs) {
         if (!connect(at_a.card, at_b.card)) throw std::runtime_error("the link does not come up");
         at_a.card.port->set_grant(0, 0, kGranted, at_a.peer);
         at_b.card.port->set_grant(0, 0, kGranted, at_b.peer);
     }
+    const bool framed;
     const emu::test::TempFolder folder;
-    End at_a{emu::test::kA, emu::test::kB, true, folder}, at_b{emu::test::kB, emu::test::kA, false, folder};
+    End at_a{emu::test::kA, emu::test::kB, true, folder, framed};
+    End at_b{emu::test::kB, emu::test::kA, false, folder, framed};
 };
 
 [[gnu::noinline]] void link_alone(Linked& cards, unsigned messages) {
@@ -130,16 +139,16 @@ struct Linked {
     }
 }
 
-int run_alone(unsigned messages) {
-    Linked cards;
+int run_alone(unsigned messages, bool framed) {
+    Linked cards(framed);
     BareRing there, back;
     link_alone(cards, messages);
     rings_alone(there, back, messages);
     return 0;
 }
 
-int run() {
-    Linked cards;
+int run(bool framed) {
+    Linked cards(framed);
     End &at_a = cards.at_a, &at_b = cards.at_b;
     BareRing there, back;
     Measurement link{.name = "link message, one way", .size = {}, .samples = {}, .yardstick = {}};
@@ -176,9 +185,10 @@ int run() {
 
 int main(int argc, char** argv) {
     try {
-        if (argc == 3 && std::string_view(argv[1]) == "alone")
-            return orrery::bench::run_alone(static_cast<unsigned>(std::stoul(argv[2])));
-        return orrery::bench::run();
+        const bool framed = argc > 1 && std::string_view(argv[argc - 1]) == "framed";
+        if (argc > 2 && std::string_view(argv[1]) == "alone")
+            return orrery::bench::run_alone(static_cast<unsigned>(std::stoul(argv[2])), framed);
+        return orrery::bench::run(framed);
     } catch (const std::exception& error) {
         fmt::print(stderr, "bench_link: {}\n", error.what());
         return 1;
