@@ -185,12 +185,13 @@ bool Card::take_arrivals() {
 bool Card::step(bool skip_idle, ModelTime limit) {
     if (recording_waits()) return drain_commands();
     const bool had_others = !core_->waits_for_timer_only();
+    const std::uint64_t fired = events_.fired();
     bool busy = take_arrivals();
     if (hung()) return busy;
     // What `skip_idle` allows concerns a core that slept already, not one that lies down in this step, and
     // what was to come then: if that has arrived, and only the timer is left, whoever waits is looked at
-    // anew.
-    const bool alone_now = had_others && core_->waits_for_timer_only();
+    // anew. So it is if an event has been carried out already, in a look at a link.
+    const bool alone_now = (had_others || events_.fired() != fired) && core_->waits_for_timer_only();
     const bool slept = waits_for_timer_or_peers() && !alone_now;
     busy |= alone_now;
     if (!held() && !events_.unfinished() && core_->runnable()) {

@@ -55,8 +55,12 @@ class Faults {
     // What shall happen now. kHang and kDie are done here; the caller sees the other actions, of which its
     // point has said in plan.cc which it knows.
     Fault at(FaultPoint point, std::uint64_t subject = 0) {
-        if (!armed_[static_cast<unsigned>(point)].load(std::memory_order_relaxed)) return {};
+        if (!is_armed(point)) return {};
         return strike(point, subject, {});
+    }
+    // There is a rule for that point: else no pass of it is counted, and nothing happens there.
+    bool is_armed(FaultPoint point) const {
+        return armed_[static_cast<unsigned>(point)].load(std::memory_order_relaxed);
     }
     // At kWire: `number` says which frame of this port it is, and `try_number` how often it was sent before.
     // What chance decides depends on these and the seed alone.
@@ -65,7 +69,7 @@ class Faults {
         unsigned try_number = 0;
     };
     Fault on_wire(std::uint64_t port, const Frame& frame) {
-        if (!armed_[static_cast<unsigned>(FaultPoint::kWire)].load(std::memory_order_relaxed)) return {};
+        if (!is_armed(FaultPoint::kWire)) return {};
         return strike(FaultPoint::kWire, port, frame);
     }
     // Calls `what` after `delay` of model time, unless the card is reset before. Card thread.

@@ -30,6 +30,13 @@ __attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t crc
         wide = __builtin_ia32_crc32di(wide, word);
     }
     auto narrow = static_cast<std::uint32_t>(wide);
+    if (bytes >= 4) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, at, sizeof word);
+        narrow = __builtin_ia32_crc32si(narrow, word);
+        at += 4;
+        bytes -= 4;
+    }
     for (; bytes != 0; ++at, --bytes)
         narrow = __builtin_ia32_crc32qi(narrow, *at);
     return ~narrow;

@@ -74,10 +74,10 @@ void Forwarder::drain(bool force) {
 }
 
 std::expected<void, std::string> Forwarder::look() {
-    const auto next = reader_.next();
-    if (!next) return std::unexpected(next.error());
-    if (*next == nullptr) return {};
-    events_.schedule(due_, events_.from_system(std::max((*next)->arrival_ps, next_of(**next))));
+    const auto [next, wrong] = reader_.next();
+    if (wrong) return std::unexpected(reader_.why());
+    if (next == nullptr) return {};
+    events_.schedule(due_, events_.from_system(std::max(next->arrival_ps, next_of(*next))));
     return {};
 }
 
@@ -97,13 +97,13 @@ std::expected<bool, std::string> Forwarder::run_called() {
     unsigned done = 0;
     bool some = false;  // of the last
     for (;; ++done) {
-        const auto next = reader_.next();
-        if (!next) return std::unexpected(next.error());
-        if (*next == nullptr) {
+        const auto [next, wrong] = reader_.next();
+        if (wrong) return std::unexpected(reader_.why());
+        if (next == nullptr) {
             drain_to_ = force_to_ = 0;
             break;
         }
-        const Message& first = **next;
+        const Message& first = *next;
         const ModelTime now = events_.system_now();
         // What has come all at once takes the time that it would have taken on the wire, as in Receiver.
         const ModelTime least = done < kBatchMessages ? 0 : later(now, time_on_wire);

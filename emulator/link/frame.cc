@@ -19,9 +19,14 @@ std::uint64_t bounded_payload(const Message& message) {
 
 }  // namespace
 
+std::uint32_t header_crc(const Message& message) {
+    return crc32c(0, &message, kFrameHeader);
+}
+
 std::uint32_t frame_crc(const Message& message, const Channel& channel) {
-    const std::uint32_t crc = crc32c(0, &message, kFrameHeader);
+    const std::uint32_t crc = header_crc(message);
     const std::uint64_t bytes = bounded_payload(message), at = message.payload_at % kPayloadBytes;
+    if (bytes == 0) return crc;
     const std::uint64_t front = std::min(bytes, kPayloadBytes - at);
     return crc32c(crc32c(crc, channel.payload + at, front), channel.payload, bytes - front);
 }

@@ -20,6 +20,8 @@ constexpr std::uint64_t frame_bits(std::uint64_t payload) {
     return (kFrameHeader + payload + sizeof(Message::crc)) * 8;
 }
 
+// Of one without payload.
+std::uint32_t header_crc(const Message& message);
 // Of the message with the payload that the channel has for it. Never reads beside the channel, whatever the
 // message says.
 std::uint32_t frame_crc(const Message& message, const Channel& channel);

@@ -42,9 +42,18 @@ inline bool fits(const Grant&, std::uint64_t) {
     return true;
 }
 
+// Whether this one alone allows all of it.
+template <class AGrant>
+bool allows(const AGrant& entry, const Wish& wish) {
+    const Grant& grant = public_part(entry);
+    const std::uint64_t inside = wish.offset - grant.base;  // wraps if below
+    return inside < grant.size && grant.size - inside >= wish.bytes && grant.node == wish.node &&
+           (grant.rights & wish.rights) == wish.rights && fits(entry, wish.key);
+}
+
 // kDone if the grants together allow all of it; else kBadKey or kDenied.
 template <class AGrant>
-Status judge(std::span<const AGrant> grants, Wish wish) {
+Status judge_all(std::span<const AGrant> grants, Wish wish, std::size_t& last) {
     bool wrong_key = false;
     // A round goes through a page at least, so more rounds do not help; who wrote the grants may be hostile.
     for (std::uint64_t round = 0; round < kMaxWriteBytes / ORR_PAGE_SIZE + 2; ++round) {
@@ -59,13 +68,24 @@ Status judge(std::span<const AGrant> grants, Wish wish) {
                 continue;
             }
             const std::uint64_t reach = grant.size - inside;
-            if (reach >= wish.bytes) return kDone;
+            if (reach >= wish.bytes) {
+                last = static_cast<std::size_t>(&entry - grants.data());
+                return kDone;
+            }
             wish.offset += reach;
             wish.bytes -= reach;
         }
         if (wish.bytes == before) break;
     }
     return wrong_key ? kBadKey : kDenied;
+}
+
+// `last`: where to look first, which is where the last one was found: any number will do.
+template <class AGrant>
+Status judge(std::span<const AGrant> grants, const Wish& wish, std::size_t& last) {
+    if (last < grants.size() && allows(grants[last], wish)) [[likely]]
+        return kDone;
+    return judge_all(grants, wish, last);
 }
 
 inline std::uint64_t rights_for(std::uint32_t op) {
@@ -109,21 +129,25 @@ class PublishedGrants {
     bool cover(Inbox& inbox, const Wish& wish) {
         if (const std::uint64_t version = load_acquire(inbox.grants_version); version != version_) {
             version_ = version;
-            end_ = std::min<std::uint64_t>(load_relaxed(inbox.grants_end), grants_.size());
-            for (std::uint64_t i = 0; i < end_; ++i) {
-                grants_[i].base = load_relaxed(inbox.grants[i].base);
-                grants_[i].size = load_relaxed(inbox.grants[i].size);
-                grants_[i].node = load_relaxed(inbox.grants[i].node);
-                grants_[i].rights = load_relaxed(inbox.grants[i].rights);
-            }
+            take_over(inbox);
         }
-        return judge(std::span<const Grant>(grants_).first(end_), wish) == kDone;
+        return judge(std::span<const Grant>(grants_).first(end_), wish, last_) == kDone;
     }
 
   private:
+    void take_over(Inbox& inbox) {
+        end_ = std::min<std::uint64_t>(load_relaxed(inbox.grants_end), grants_.size());
+        for (std::uint64_t i = 0; i < end_; ++i) {
+            grants_[i].base = load_relaxed(inbox.grants[i].base);
+            grants_[i].size = load_relaxed(inbox.grants[i].size);
+            grants_[i].node = load_relaxed(inbox.grants[i].node);
+            grants_[i].rights = load_relaxed(inbox.grants[i].rights);
+        }
+    }
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
     std::array<Grant, ORR_LINK_GRANT_SLOTS> grants_{};
     std::uint64_t end_ = 0, version_ = kNone;
+    std::size_t last_ = 0;
 };
 
 inline void publish_grant(Inbox& inbox, unsigned slot, const Grant& grant) {

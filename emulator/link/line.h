@@ -46,6 +46,13 @@ class Line {
     // Sends a message of so many bytes, no sooner than `begin`; its end leaves no sooner than `soonest`.
     // Gives the time when it has left for good; the message says the rest. Frames leave in order.
     ModelTime send(Message& message, ModelTime begin, std::uint64_t bytes, ModelTime soonest = 0);
+    // Nothing is damaged at the moment.
+    bool is_clean() const { return faults_ == nullptr || !faults_->is_armed(FaultPoint::kWire); }
+    // The same of a signal on a wire that is clean: when its end arrives, and its head.
+    struct Arrival {
+        ModelTime end, head;
+    };
+    Arrival send_signal(ModelTime begin);
     // What is sent from now on is so much later, and the last one too.
     void delay(ModelTime time);
     // Why the link has to go down.
@@ -69,5 +76,16 @@ class Line {
     ModelTime last_sent_ = 0;
     std::optional<std::string> failed_;
 };
+
+inline Line::Arrival Line::send_signal(ModelTime begin) {
+    if (faults_ != nullptr) ++frame_;
+    // A fourth of what the least message is charged for, which is several picoseconds at any rate.
+    static_assert(4 * sizeof(orr_semaphore) <= kLeastBytes);
+    if (wire_.free_at() > begin) counts_.waited_ps.add(wire_.free_at() - begin);
+    const ModelTime through = wire_.reserve_least(begin, sizeof(orr_semaphore), min_message_ps_);
+    last_sent_ = through > last_sent_ ? through : last_sent_;
+    return {.end = later(last_sent_, config_.latency),
+            .head = later(last_sent_ > min_message_ps_ ? last_sent_ - min_message_ps_ : 0, config_.latency)};
+}
 
 }  // namespace orrery::emu::link

@@ -19,17 +19,17 @@ static_assert(kServiceEvery % kAliveEvery == 0);
 bool SharedLink::pump() {
     // Where it has been called it keeps its turn until it has used it.
     if (waits_to_answer_ && !has_called(arrival_)) stop_waiting_to_answer();
-    auto pumped = receiver_.pump();
+    const auto pumped = receiver_.pump();
     stop_waiting_to_answer();
-    if (!pumped) {
-        refuse(pumped.error());
+    if (pumped == link::Receiver::Pumped::kWrong) {
+        refuse(receiver_.why());
         return true;
     }
     look_at_answers();
     if (!receiver_.is_open()) return true;
     if (arrival_.scheduled() || receiver_.wanted() != kNever) events_.schedule(arrival_, receiver_.wanted());
     if (receiver_.unanswered() != nullptr) wait_to_answer();
-    return taken() || *pumped;
+    return taken() || pumped == link::Receiver::Pumped::kDid;
 }
 
 bool SharedLink::pass_on(link::Forwarder& forwarder) {
@@ -115,9 +115,44 @@ void SharedLink::poke_room() {
         events_.schedule(arrival_, events_.now());
 }
 
+// Where the clock may go to it, and nothing else is due there, it is carried out without a place among the
+// events: it would have the first.
+bool SharedLink::take_first() {
+    const auto [first, wrong] = receiver_.first();
+    if (wrong) {
+        refuse(receiver_.why());
+        return true;
+    }
+    if (first == nullptr) return pump();
+    if (first->arrival_ps > events_.system_now()) {
+        const ModelTime when = events_.from_system(first->arrival_ps);
+        if (!hooks_.may_skip || !hooks_.may_skip(when)) {
+            events_.schedule(arrival_, when);
+            return false;
+        }
+        jump_to(first->arrival_ps);
+        if (!events_.none_is_due()) {
+            events_.schedule(arrival_, events_.now());
+            return true;
+        }
+        events_.count_as_fired(arrival_);
+    }
+    if (!receiver_.take_signal(*first)) return pump();
+    look_at_answers();
+    // Who waits for this room looks by itself, or sleeps and is woken when nothing more comes.
+    if (up() && receiver_.more()) pump();
+    return true;
+}
+
 bool SharedLink::poll() {
     ++rounds_;
-    if (rounds_ % kAliveEvery != 0 && is_quiet()) return false;
+    if (rounds_ % kAliveEvery != 0 && is_quiet() && !receiver_.has_other_news()) {
+        if (!receiver_.has_news()) {
+            if (!in_step_ && receiver_.has_given()) tell_of_room();
+            return false;
+        }
+        if (!in_step_) return take_first();
+    }
     // Once the peer is up it sends.
     if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
     if (draining_) {
@@ -385,7 +420,15 @@ std::uint64_t SharedLink::without_room_ps() const {
     return sum;
 }
 
-void SharedLink::keep_time() {
+unsigned SharedLink::congested_lanes() const {
+    if (!may_be_congested()) return 0;
+    unsigned lanes = 0;
+    for (unsigned lane = 0; lane < link::Transmitter::kLanes; ++lane)
+        lanes |= (congested(lane) ? 1u : 0u) << lane;
+    return lanes;
+}
+
+void SharedLink::keep_time_of_waiting() {
     count_congestion();
     if (!needs_peer()) return;
     if (up()) socket_.keep_ticking(true);
@@ -495,6 +538,7 @@ bool SharedLink::prepare_sleep() {
         look_for_room();
         if (in_step_ ? room_.scheduled() && room_.time() != known : room_news()) return false;
     }
+    if (!in_step_ && receiver_.has_given()) tell_of_room();
     receiver_.set_need_wakeup(true);
     const bool near = !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
     const bool back = back_forwarder_.has_news() || (!reply_.scheduled() && replies_.has_news());

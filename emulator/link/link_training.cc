@@ -33,9 +33,8 @@ SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& event
       receiver_(
           events, vram, counters, hooks_.poke, hook_or(hooks_.poke_room, {[] { return true; }}),
           hook_or(hooks_.arrived, {[](std::uint64_t, std::uint64_t) {}}),
-          [this](std::uint32_t node, std::uint32_t epoch) {
-              return comes_here(node) && epoch_of(node) == epoch;
-          },
+          {.come_here = hook_or(hooks_.comes_here, {[](std::uint32_t) { return true; }}),
+           .epoch_of = hook_or(hooks_.epoch_of, {[](std::uint32_t) { return 0u; }})},
           {.room = [this](const link::Message& request) { return answer_room(request); },
            .give =
                [this](const link::Message& request, link::Status status, std::span<const std::uint8_t> data,

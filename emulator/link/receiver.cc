@@ -19,15 +19,15 @@
 namespace orrery::emu::link {
 
 Receiver::Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-                   ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts,
-                   Noted noted, Barrier barrier)
+                   Ways ways, Answers answers, std::uint64_t bytes_per_second, Counts& counts, Noted noted,
+                   Barrier barrier)
     : events_(events),
       vram_(vram),
       counters_(counters),
       poke_(std::move(poke)),
       room_(std::move(room)),
       arrived_(std::move(arrived)),
-      comes_here_(std::move(comes_here)),
+      ways_(std::move(ways)),
       answers_(std::move(answers)),
       noted_(std::move(noted)),
       barrier_(std::move(barrier)),
@@ -155,18 +155,36 @@ void Receiver::take_note(const Message& message) {
         counters_.add(ORR_CTR_LINK_DENIED);
 }
 
-void Receiver::execute(const Message& message) {
-    const std::uint64_t bytes = message.op == kOpSignal ? sizeof(orr_semaphore) : message.bytes;
+void Receiver::count(const Message& message, std::uint64_t bytes) {
     counters_.add(ORR_CTR_LINK_RX_MESSAGES);
-    counters_.add(ORR_CTR_LINK_RX_BYTES, wire_bytes_of(message));
+    counters_.add(ORR_CTR_LINK_RX_BYTES, bytes);
     counts_.rx_messages.add();
-    counts_.rx_bytes.add(wire_bytes_of(message));
+    counts_.rx_bytes.add(bytes);
     if (message.arrival_ps < std::min(events_.system_now(), late_since_))
         counters_.add(ORR_CTR_LINK_STRAGGLERS);
+}
+
+void Receiver::raise(const Message& signal) {
+    constexpr std::uint64_t kBytes = sizeof(orr_semaphore);
+    count(signal, kBytes);
+    if (!is_for_here(signal)) return refuse(signal, kDenied, false);
+    std::uint8_t* at = vram_.at(signal.offset, kBytes);
+    if (at == nullptr) return refuse(signal, kDenied, true);
+    if (const Status status = judge_grants(signal, ORR_LINK_RIGHT_SIGNAL, kBytes); status != kDone)
+        return refuse(signal, status, true);
+    arrived_(signal.offset, kBytes);
+    // Signals are ordered behind all earlier writes: the release orders them for whoever sees the value.
+    raise_semaphore(at, signal.value, signal.arrival_ps);
+    poke(signal.offset);
+}
+
+// All but signals.
+void Receiver::execute(const Message& message) {
+    const std::uint64_t bytes = message.bytes;
+    count(message, wire_bytes_of(message));
     if (message.op == kOpNote) return take_note(message);
     // Who is not behind this port gets no answer by it either.
-    if (message.destination != node_ || !comes_here_(message.source, message.epoch))
-        return refuse(message, kDenied, false);
+    if (!is_for_here(message)) return refuse(message, kDenied, false);
     // No card copies anything for others.
     if (message.op == kOpMember) return refuse(message, kDenied, false);
     if (is_barrier(message.op)) {
@@ -177,13 +195,8 @@ void Receiver::execute(const Message& message) {
     if (message.op == kOpRead && bytes == 0) return answers_.give(message, kDone, {}, 0);
     std::uint8_t* at = vram_.at(message.offset, bytes);
     if (at == nullptr) return refuse(message, kDenied, true);
-    const Wish wish{.node = message.source,
-                    .rights = rights_for(message.op),
-                    .key = message.key,
-                    .offset = message.offset,
-                    .bytes = bytes};
-    const Status status = judge(std::span<const OwnGrant>(grants_).first(grants_end_), wish);
-    if (status != kDone) return refuse(message, status, true);
+    if (const Status status = judge_grants(message, rights_for(message.op), bytes); status != kDone)
+        return refuse(message, status, true);
     carry_out(message, at);
 }
 
@@ -197,20 +210,13 @@ void Receiver::carry_out(const Message& message, std::uint8_t* at) {
         case kOpRead:
             answers_.give(message, kDone, {at, bytes}, 0);
             return;
-        case kOpAtomic:
+        default:  // kOpAtomic
             arrived_(message.offset, bytes);
             answers_.give(message, kDone, {},
                           atomic_on(at, {.function = message.function,
                                          .bytes = message.bytes,
                                          .operand = message.value,
                                          .compare = message.compare}));
-            return;
-        default:
-            arrived_(message.offset, sizeof(orr_semaphore));
-            // Signals are ordered behind all earlier writes: the release orders them for whoever sees the
-            // value.
-            raise_semaphore(at, message.value, message.arrival_ps);
-            poke(message.offset);
     }
 }
 
@@ -228,7 +234,10 @@ void Receiver::give_owed() {
 }
 
 void Receiver::consume(const Message& message) {
-    execute(message);
+    if (message.op == kOpSignal)
+        raise(message);
+    else
+        execute(message);
     near_.take();
 }
 
@@ -244,38 +253,47 @@ ModelTime Receiver::takes(const Message& message) const {
     return payload == 0 ? least_ps_ : duration_ps(kLeastBytes + payload, bytes_per_second_);
 }
 
-std::expected<bool, std::string> Receiver::pump() {
+bool Receiver::take_signal(const Message& first) {
+    if (first.op != kOpSignal || !room_()) return false;
+    raise(first);
+    near_.take();
+    wanted_ = kNever;
+    late_since_ = kNever;
+    return true;
+}
+
+Receiver::Pumped Receiver::pump() {
     wanted_ = kNever;
     held_ = false;
     unanswered_.reset();
     std::uint64_t bytes = 0;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
-        const auto next = near_.next();
-        if (!next) return std::unexpected(next.error());
-        if (*next == nullptr) {
+        const auto [next, wrong] = near_.next();
+        if (wrong) return Pumped::kWrong;
+        if (next == nullptr) {
             late_since_ = kNever;
-            return done > 0;
+            return done > 0 ? Pumped::kDid : Pumped::kNothing;
         }
-        const Message& message = **next;
+        const Message& message = *next;
         if (message.arrival_ps > events_.system_now()) {
             wanted_ = events_.from_system(message.arrival_ps);
             late_since_ = kNever;
-            return done > 0;
+            return done > 0 ? Pumped::kDid : Pumped::kNothing;
         }
         // What has come all at once takes the time that it would have taken on the wire: a peer that sends
         // without end cannot stop this card's clock.
         if (done == kBatchMessages || bytes >= kBatchBytes) {
             wanted_ = later(events_.now(), time_on_wire);
             late_since_ = std::min(late_since_, events_.system_now());
-            return true;
+            return Pumped::kDid;
         }
         const bool answerless = wants_answer(message) && !answers_.room(message);
         if (answerless) unanswered_ = message;
         if (answerless || (message.op == kOpSignal && (owes() || !room_()))) {
             held_ = true;
             late_since_ = std::min(late_since_, events_.system_now());
-            return done > 0;
+            return done > 0 ? Pumped::kDid : Pumped::kNothing;
         }
         consume(message);
         bytes += payload_of(message);
@@ -289,16 +307,16 @@ std::expected<bool, std::string> Receiver::hurry_until(std::uint64_t index) {
     // All of this has come already, so it has room at once. More is work without end, all in one call.
     const std::uint64_t began = near_.payload_end();
     while (near_.taken() != index && done && *done) {
-        const auto next = near_.look_at(index);
-        if (!next)
-            done = std::unexpected(next.error());
-        else if (has_payload((*next)->op) && (*next)->payload_end - began > kPayloadBytes)
+        const auto [next, wrong] = near_.look_at(index);
+        if (wrong)
+            done = std::unexpected(near_.why());
+        else if (has_payload(next->op) && next->payload_end - began > kPayloadBytes)
             done = std::unexpected(
                 fmt::format("messages say more payload than there is room for (message {})", near_.taken()));
-        else if ((*next)->op == kOpSignal && owed_.size() >= kMaxOwed)
+        else if (next->op == kOpSignal && owed_.size() >= kMaxOwed)
             done = false;
         else
-            consume(**next);
+            consume(*next);
     }
     hurrying_ = false;
     return done;

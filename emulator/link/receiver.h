@@ -28,7 +28,11 @@ class Receiver {
     using Arrived = std::function<void(std::uint64_t vram_offset, std::uint64_t bytes)>;
     using Noted = std::function<void(std::uint32_t node, bool passed, std::span<const std::byte> data)>;
     using Barrier = std::function<Status(const Message&)>;
-    using ComesHere = std::function<bool(std::uint32_t node, std::uint32_t epoch)>;
+    // Whether what a node sends comes by this port, and in which epoch.
+    struct Ways {
+        std::function<bool(std::uint32_t node)> come_here;
+        std::function<std::uint32_t(std::uint32_t node)> epoch_of;
+    };
     // What goes back to who sent a request. `room`: whether an answer to it finds some now; asked before a
     // read or atomic is carried out, but in a hurry. `give`: data and value as the operation has them; a
     // refused write is only told if there is room, and an answer without waits for some.
@@ -40,11 +44,11 @@ class Receiver {
     };
 
     // `room`: whether a poke may come. `arrived` hears of what was written. Messages that have arrived
-    // already go through at `bytes_per_second`. `comes_here`: whether what that node sends comes by this
-    // port, and in that epoch. `barrier`: judges and takes what is for the card's barrier unit.
+    // already go through at `bytes_per_second`. `barrier`: judges and takes what is for the card's barrier
+    // unit.
     Receiver(EventQueue& events, Vram& vram, Counters& counters, Poke poke, Room room, Arrived arrived,
-             ComesHere comes_here, Answers answers, std::uint64_t bytes_per_second, Counts& counts,
-             Noted noted, Barrier barrier);
+             Ways ways, Answers answers, std::uint64_t bytes_per_second, Counts& counts, Noted noted,
+             Barrier barrier);
 
     // A new inbox for a new peer; the old one, and what nobody executed in it, is gone.
     std::expected<void, std::string> open();
@@ -72,10 +76,21 @@ class Receiver {
     std::uint64_t drains_forced() const { return load_relaxed(inbox_->drains_forced); }
     void show_drained(std::uint64_t drains) { store_release(inbox_->drains_done, drains); }
 
-    // Executes what has arrived by the card's system time, bounded per call. true: it did something or has
-    // more. An error is a reason to take the link down. The caller calls again at `wanted()` if that is not
-    // kNever.
-    std::expected<bool, std::string> pump();
+    // Executes what has arrived by the card's system time, bounded per call. kDid: it did something or has
+    // more. The caller calls again at `wanted()` if that is not kNever.
+    enum class Pumped : std::uint8_t {
+        kNothing,
+        kDid,
+        kWrong,  // what the peer says; why() is a reason to take the link down
+    };
+    Pumped pump();
+    const std::string& why() const { return near_.why(); }
+    // The first message.
+    Reader::Found first() { return near_.next(); }
+    // Executes that, if it is a signal for which there is room, and arrives by now; nothing is held(). It is
+    // all that pump() would do, unless there is more().
+    bool take_signal(const Message& first);
+    bool more() const { return near_.has_news(); }
     // One more that asked for what it does not get.
     void count_denied();
     // Executes nothing; wanted() is when the first message arrives.
@@ -98,10 +113,8 @@ class Receiver {
 
     // One load: is there a message that nobody has looked at?
     bool has_news() const { return near_.has_news(); }
-    // The same of all channels.
-    bool has_any_news() const {
-        return near_.has_news() || far_.has_news() || near_back_.has_news() || far_back_.has_news();
-    }
+    // The same of the other channels.
+    bool has_other_news() const { return far_.has_news() || near_back_.has_news() || far_back_.has_news(); }
     Reader& far() { return far_; }
     Reader& near_back() { return near_back_; }
     Reader& far_back() { return far_back_; }
@@ -125,7 +138,23 @@ class Receiver {
     }
     std::expected<bool, std::string> hurry_until(std::uint64_t index);
     void consume(const Message& message);
+    void raise(const Message& signal);
     void poke(std::uint64_t offset);
+    void count(const Message& message, std::uint64_t bytes);
+    bool is_for_here(const Message& message) const {
+        return message.destination == node_ && ways_.come_here(message.source) &&
+               ways_.epoch_of(message.source) == message.epoch;
+    }
+    // What the grants say of so many bytes.
+    Status judge_grants(const Message& message, std::uint64_t rights, std::uint64_t bytes) {
+        return judge(std::span<const OwnGrant>(grants_).first(grants_end_),
+                     {.node = message.source,
+                      .rights = rights,
+                      .key = message.key,
+                      .offset = message.offset,
+                      .bytes = bytes},
+                     last_grant_);
+    }
     void take_note(const Message& message);
     static bool wants_answer(const Message& message) {
         return message.op == kOpRead || message.op == kOpAtomic;
@@ -141,7 +170,7 @@ class Receiver {
     Poke poke_;
     Room room_;
     Arrived arrived_;
-    ComesHere comes_here_;
+    Ways ways_;
     Answers answers_;
     Noted noted_;
     Barrier barrier_;
@@ -152,6 +181,7 @@ class Receiver {
     SharedArea inbox_;
     std::array<OwnGrant, ORR_LINK_GRANT_SLOTS> grants_{};
     std::uint32_t grants_end_ = 0;  // slots from there on are not in use
+    std::size_t last_grant_ = 0;    // judge() has it
     std::uint32_t node_ = 0;
     std::uint64_t lives_ = 0;  // how often it has been set
     Reader near_, far_, near_back_, far_back_;

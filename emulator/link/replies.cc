@@ -78,10 +78,10 @@ std::expected<bool, std::string> Replies::pump() {
     wanted_ = kNever;
     ModelTime time_on_wire = 0;
     for (unsigned done = 0;; ++done) {
-        const auto next = reader_.next();
-        if (!next) return std::unexpected(next.error());
-        if (*next == nullptr) return done > 0;
-        const Message& message = **next;
+        const auto [next, wrong] = reader_.next();
+        if (wrong) return std::unexpected(reader_.why());
+        if (next == nullptr) return done > 0;
+        const Message& message = *next;
         if (message.arrival_ps > events_.system_now()) {
             wanted_ = events_.from_system(message.arrival_ps);
             return done > 0;

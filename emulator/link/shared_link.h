@@ -125,12 +125,14 @@ class SharedLink {
     void tell_peer_drained(std::uint64_t drains);
 
     bool poll();
-    // Nothing has come, nobody waits for anything and no switch shows anything: poll() has nothing to do.
-    // What comes meanwhile waits for as long as this takes.
+    // Nobody waits for anything, nothing is known to come, and no switch shows anything: poll() has nothing
+    // to do but for what it sees now. What comes meanwhile waits for as long as this takes.
     bool is_quiet() const {
-        return up() && !receiver_.has_any_news() && arrivals() == 0 && !congested() && !is_switch_ &&
+        return up() && arrivals() == 0 && !congested() && !receiver_.held() && !is_switch_ &&
                !peer_is_switch_;
     }
+    // A message that nobody has looked at, of a link that is quiet.
+    bool take_first();
     bool look();
     bool look_to_pass(link::Forwarder& forwarder);
     bool look_for_replies();
@@ -214,16 +216,12 @@ class SharedLink {
                !owed_answers_[lane].empty();
     }
     // A bit each. Where nothing has begun to wait since nothing did there is nothing to look for.
-    unsigned congested_lanes() const {
-        if (!may_wait_ && !transmitter_.may_have_pending()) return 0;
-        unsigned lanes = 0;
-        for (unsigned lane = 0; lane < link::Transmitter::kLanes; ++lane)
-            lanes |= (congested(lane) ? 1u : 0u) << lane;
-        return lanes;
-    }
-    bool congested() const { return congested_lanes() != 0; }
+    bool may_be_congested() const { return may_wait_ || transmitter_.may_have_pending(); }
+    unsigned congested_lanes() const;
+    bool congested() const { return may_be_congested() && congested_lanes() != 0; }
     // Whenever something may have begun or stopped waiting for room: the time of it.
     void count_congestion() {
+        if (!may_be_congested() && counted_ == 0) return;
         if (const unsigned lanes = congested_lanes(); lanes != counted_) note_congestion(lanes);
     }
     void note_congestion(unsigned lanes);
@@ -234,7 +232,10 @@ class SharedLink {
     bool peer_owes() const { return congested() || (requests_.waits() && !transmitter_.all_taken()); }
     bool peer_stands(std::chrono::steady_clock::time_point now);
     // While somebody waits, the socket's ticks count how long the peer has been silent.
-    void keep_time();
+    void keep_time() {
+        if (may_be_congested() || counted_ != 0 || requests_.waits()) keep_time_of_waiting();
+    }
+    void keep_time_of_waiting();
     void wait_for_room(unsigned lane, Event& event);
     void forget(Event& event);
     // All of them, whether there is room or not.

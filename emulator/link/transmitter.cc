@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
+#include "emulator/link/frame.h"
 #include "emulator/link/grants.h"
 #include "emulator/link/reach.h"
 
@@ -25,10 +27,10 @@ void Transmitter::open(SharedArea outbox) {
     grants_.forget();
     peer_node_ = 0;
     forward_ = is_switch_;
-    lanes_[kNear].open(outbox_->near, line_.frames());
-    lanes_[kFar].open(outbox_->far, line_.frames());
-    lanes_[kNearBack].open(outbox_->near_back, line_.frames());
-    lanes_[kFarBack].open(outbox_->far_back, line_.frames());
+    lanes_[kNear].open(outbox_->near, line_.frames(), is_broken_);
+    lanes_[kFar].open(outbox_->far, line_.frames(), is_broken_);
+    lanes_[kNearBack].open(outbox_->near_back, line_.frames(), is_broken_);
+    lanes_[kFarBack].open(outbox_->far_back, line_.frames(), is_broken_);
 }
 
 void Transmitter::close() {
@@ -37,6 +39,7 @@ void Transmitter::close() {
         lane.close();
     outbox_.reset();
     broken_.reset();
+    is_broken_ = false;
     in_step_ = false;
 }
 
@@ -55,6 +58,7 @@ std::uint64_t Transmitter::peer_alive() const {
 
 void Transmitter::break_link(std::string why) {
     if (!broken_) broken_ = std::move(why);
+    is_broken_ = true;
 }
 
 const std::optional<std::string>& Transmitter::broken() const {
@@ -166,10 +170,14 @@ void Transmitter::put(Writer& to, Message& message) {
     to.put(message);
     if (in_step_) hooks_.sent(message.arrival_ps);
     if (hooks_.left) hooks_.left(message, static_cast<unsigned>(&to - lanes_.data()));
+    count_and_wake(wire_bytes_of(message));
+}
+
+void Transmitter::count_and_wake(std::uint64_t bytes) {
     counters_.add(ORR_CTR_LINK_TX_MESSAGES);
-    counters_.add(ORR_CTR_LINK_TX_BYTES, wire_bytes_of(message));
+    counters_.add(ORR_CTR_LINK_TX_BYTES, bytes);
     counts_.tx_messages.add();
-    counts_.tx_bytes.add(wire_bytes_of(message));
+    counts_.tx_bytes.add(bytes);
     // Behind the message, and before the owner's last look for one.
     if (swap_word(outbox_->need_wakeup, 0) != 0) hooks_.wake();
 }
@@ -238,6 +246,44 @@ std::uint32_t Transmitter::post(ModelTime now, std::uint32_t node, std::uint64_t
     return is_broken() ? ORR_FAULT_PEER_DOWN : ORR_FAULT_NONE;
 }
 
+// It is made in its place at once: to copy what has just been written in pieces takes as long as all of this.
+void Transmitter::put_signal(Writer& to, ModelTime now, std::uint32_t node, std::uint64_t offset,
+                             std::uint64_t value) {
+    const std::uint64_t epoch = hooks_.epoch_of(node), key = hooks_.key_of(node);
+    const std::uint64_t index = to.index(), payload_end = to.payload_end();
+    const Line::Arrival arrival = line_.send_signal(now);
+    const auto made = [&](std::uint32_t crc) {
+        return Message{.op = kOpSignal,
+                       .bytes = 0,
+                       .index = index,
+                       .send_ps = now,
+                       .arrival_ps = arrival.end,
+                       .offset = offset,
+                       .value = value,
+                       .payload_at = 0,
+                       .source = static_cast<std::uint16_t>(node_),
+                       .destination = static_cast<std::uint16_t>(node),
+                       .payload_end = payload_end,
+                       .head_ps = arrival.head,
+                       .key = key,
+                       .compare = 0,
+                       .tag = 0,
+                       .function = 0,
+                       .status = 0,
+                       .epoch = static_cast<std::uint16_t>(epoch),
+                       .hops = 0,
+                       .crc = crc,
+                       .damaged = 0,
+                       .noise = 0};
+    };
+    const std::uint32_t crc = to.frames() ? header_crc(made(0)) : 0;
+    ::new (&to.place()) Message(made(crc));
+    to.put_made();
+    if (in_step_) hooks_.sent(arrival.end);
+    if (hooks_.left) hooks_.left(made(crc), static_cast<unsigned>(&to - lanes_.data()));
+    count_and_wake(sizeof(orr_semaphore));
+}
+
 std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64_t offset,
                                   std::uint64_t value) {
     if (offset % sizeof(orr_semaphore) != 0) return ORR_FAULT_MISALIGNED;
@@ -245,7 +291,16 @@ std::uint32_t Transmitter::signal(ModelTime now, std::uint32_t node, std::uint64
         fault != ORR_FAULT_NONE)
         return fault;
     const Lane lane = lane_of(node);
-    Writer& to = lanes_.at(lane);
+    Writer& to = lanes_[lane];
+    if (!is_plain(to)) [[unlikely]]
+        return signal_behind(to, lane, now, node, offset, value);
+    put_signal(to, now, node, offset, value);
+    return ORR_FAULT_NONE;
+}
+
+// What waits.
+std::uint32_t Transmitter::signal_behind(Writer& to, Lane lane, ModelTime now, std::uint32_t node,
+                                         std::uint64_t offset, std::uint64_t value) {
     flush(lane);
     const bool room = to.pending().empty() && to.room(0);
     if (is_broken()) return ORR_FAULT_PEER_DOWN;

@@ -94,16 +94,15 @@ class Transmitter {
     Passed pass(ModelTime now, const Passing& passing, ModelTime switching);
     std::uint64_t bytes_per_second() const { return line_.bytes_per_second(); }
     // Whether this link must go down, and why.
-    bool is_broken() const {
-        return lanes_[kNear].is_broken() || lanes_[kFar].is_broken() || lanes_[kNearBack].is_broken() ||
-               lanes_[kFarBack].is_broken() || line_.failed() || broken_;
-    }
+    bool is_broken() const { return is_broken_ || line_.failed(); }
     const std::optional<std::string>& broken() const;
 
     // The peer's number, which it writes when it likes: as it was at the last look. True: it is another one.
     bool look_at_peer() {
         const std::uint64_t node = load_relaxed(outbox_->node);
-        return std::exchange(peer_node_, node) != node;
+        if (node == peer_node_) return false;
+        peer_node_ = node;
+        return true;
     }
     // What the peer shows at this moment; it is open. drains_done(): of a switch.
     std::uint64_t shown_node() const { return load_relaxed(outbox_->node); }
@@ -162,12 +161,21 @@ class Transmitter {
     // False: it is lost.
     bool publish(Writer& to, Message& message);
     void put(Writer& to, Message& message);
+    // Where nothing waits, has no room, or may happen to it.
+    bool is_plain(const Writer& to) const {
+        return to.is_clear() && !is_broken() && line_.is_clean() &&
+               (faults_ == nullptr || !faults_->is_armed(FaultPoint::kLink));
+    }
+    std::uint32_t signal_behind(Writer& to, Lane lane, ModelTime now, std::uint32_t node,
+                                std::uint64_t offset, std::uint64_t value);
+    void put_signal(Writer& to, ModelTime now, std::uint32_t node, std::uint64_t offset, std::uint64_t value);
+    // Behind each message.
+    void count_and_wake(std::uint64_t bytes);
     enum class Fate : std::uint8_t { kGoes, kGone, kLost };
     Fate faulty(Writer& to, Message& message);
     void flush(Writer& to);
     void put_off(Writer& to, const Message& message, std::span<const std::byte> data = {});
     void break_link(std::string why);
-    Writer& to(std::uint32_t node) { return lanes_.at(lane_of(node)); }
 
     Line line_;
     ModelTime latency_;
@@ -185,6 +193,7 @@ class Transmitter {
     SharedArea outbox_;
     PublishedGrants grants_;
     std::optional<std::string> broken_;
+    bool is_broken_ = false;  // this, or a lane
     std::array<Writer, kLanes> lanes_;
     bool in_step_ = false;
     bool may_have_pending_ = false;

@@ -9,25 +9,11 @@
 
 namespace orrery::emu::link {
 
-namespace {
-
-constexpr std::uint64_t kPayloadAlign = 64;
-
-constexpr std::uint64_t rounded(std::uint64_t bytes) {
-    return (bytes + kPayloadAlign - 1) / kPayloadAlign * kPayloadAlign;
-}
-
-}  // namespace
-
-void Writer::open(Channel& channel, bool frames) {
+void Writer::open(Channel& channel, bool frames, bool& broken) {
     close();
     channel_ = &channel;
     frames_ = frames;
-}
-
-bool Writer::has_room(std::uint64_t bytes) const {
-    return produced_ - consumed_ < kRingEntries &&
-           kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded(bytes);
+    any_broken_ = &broken;
 }
 
 bool Writer::is_sound(std::uint64_t consumed, std::uint64_t payload) {
@@ -38,6 +24,7 @@ bool Writer::is_sound(std::uint64_t consumed, std::uint64_t payload) {
         broken_ =
             fmt::format("the peer returned credits that it was not given ({} of {} messages, {} of {} bytes)",
                         consumed, produced_, payload, payload_used_);
+        *any_broken_ = true;
     }
     return false;
 }
@@ -72,10 +59,6 @@ ModelTime Writer::next_credit() const {
 ModelTime Writer::given_at() const {
     if (load_acquire(channel_->consumed) == consumed_) return kNever;
     return load_relaxed(channel_->heard_ps[consumed_ % kRingEntries]);
-}
-
-bool Writer::room(std::uint64_t bytes) {
-    return has_room(bytes) || (refresh() && has_room(bytes));
 }
 
 bool Writer::all_taken() const {
@@ -120,7 +103,7 @@ void Writer::put(Message& message) {
     message.payload_end = payload_used_;
     message.crc = frames_ ? frame_crc(message, *channel_) : 0;
     std::memcpy(&channel_->ring[produced_ % kRingEntries], &message, sizeof message);
-    store_release(channel_->produced, ++produced_);
+    put_made();
 }
 
 void Writer::forget_refusal() {

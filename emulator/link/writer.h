@@ -1,6 +1,7 @@
 // The sender's side of a channel in the peer's inbox: room, and messages that go in.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -21,15 +22,17 @@ class Writer {
     };
     static constexpr unsigned kMaxPending = 1024;
 
-    // `frames`: messages get CRCs.
-    void open(Channel& channel, bool frames);
+    // `frames`: messages get CRCs. `broken` becomes true when broken() says why.
+    void open(Channel& channel, bool frames, bool& broken);
     void close() { *this = {}; }
     bool is_open() const { return channel_ != nullptr; }
     // Credits count from the time on that the peer gave them, by this clock.
     void keep_step(const EventQueue* clock) { clock_ = clock; }
 
     // For a message with so many bytes of payload.
-    bool room(std::uint64_t bytes);
+    bool room(std::uint64_t bytes) { return has_room(bytes) || (refresh() && has_room(bytes)); }
+    // For one without, as known by now, and nothing waits.
+    bool is_clear() const { return !waits() && produced_ - consumed_ < kRingEntries; }
     // The peer has taken all that was sent.
     bool all_taken() const;
     std::uint64_t taken() const { return load_relaxed(channel_->consumed); }
@@ -51,6 +54,15 @@ class Writer {
     void take_back(const Message& message);
     void flip_payload(const Message& message, std::uint64_t bit);
     void put(Message& message);
+    // Where the next one goes. What is made there is not read again: the peer may write there, too.
+    Message& place() { return channel_->ring[produced_ % kRingEntries]; }
+    std::uint64_t index() const { return produced_; }
+    std::uint64_t payload_end() const { return payload_used_; }
+    bool frames() const { return frames_; }
+    void put_made() {
+        store_release(channel_->produced, ++produced_);
+        make_ready();
+    }
 
     // What must go first, in order.
     std::deque<Pending>& pending() { return pending_; }
@@ -60,12 +72,26 @@ class Writer {
     void forget_refusal();
 
     // The peer's credits make no sense.
-    bool is_broken() const { return broken_.has_value(); }
     const std::optional<std::string>& broken() const { return broken_; }
 
   private:
     bool is_sound(std::uint64_t consumed, std::uint64_t payload);
-    bool has_room(std::uint64_t bytes) const;
+    // Where the next message goes nobody has been for a whole turn of the ring: its lines come while nobody
+    // waits for them.
+    void make_ready() const {
+        const auto* next = reinterpret_cast<const std::byte*>(&channel_->ring[produced_ % kRingEntries]);
+        constexpr std::size_t kLine = 64;
+        for (std::size_t at = 0; at < sizeof(Message); at += kLine)
+            __builtin_prefetch(next + at, 1);
+    }
+    static constexpr std::uint64_t kPayloadAlign = 64;
+    static constexpr std::uint64_t rounded(std::uint64_t bytes) {
+        return (bytes + kPayloadAlign - 1) / kPayloadAlign * kPayloadAlign;
+    }
+    bool has_room(std::uint64_t bytes) const {
+        return produced_ - consumed_ < kRingEntries &&
+               kPayloadBytes - (payload_used_ - payload_consumed_) >= rounded(bytes);
+    }
     ModelTime given_at() const;  // when the first credit that is not taken over counts
 
     Channel* channel_ = nullptr;
@@ -79,6 +105,7 @@ class Writer {
     bool refused_ = false;  // a signal, and there has been no room since
     bool news_ = false;     // credits were taken over since forget_news()
     std::optional<std::string> broken_;
+    bool* any_broken_ = nullptr;
 };
 
 }  // namespace orrery::emu::link

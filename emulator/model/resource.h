@@ -40,6 +40,14 @@ class Resource {
     // all they can get share evenly. Reserve at the clock's time, or what others could have had goes unused.
     ModelTime reserve(ModelTime now, std::uint64_t bytes, ModelTime least = 0);
 
+    // The same of bytes that are known to take less than `least` by a picosecond or more.
+    ModelTime reserve_least(ModelTime now, std::uint64_t bytes, ModelTime least) {
+        const ModelTime free = bulk_.rounded();
+        count(bytes, free > now ? free - now : 0);
+        bulk_ = {later(now > free ? now : free, least), 0};
+        return bulk_.time;
+    }
+
     // For a request of a few bytes of the control core: it goes between two bursts of what others have
     // reserved, and what is reserved later comes so much later. Small ones go one behind the other, and as
     // much of the others goes between two of them: together they take half at most.

@@ -117,6 +117,14 @@ class EventQueue {
     // out of the queue when its handler runs, which may schedule and cancel anything, also itself.
     bool run_next(ModelTime limit);
 
+    // Where no event is due by now: the caller does what `event`, which is not scheduled, would do if it were
+    // for now, as the next one to fire.
+    bool none_is_due() const { return next_time() > now_; }
+    void count_as_fired(const Event& event) {
+        ++fired_;
+        if (before_others_ != nullptr && !event.apart_) before_others_(before_owner_);
+    }
+
     // Fires everything due up to now(), except what these events schedule for now. Returns how many fired.
     std::size_t run_due();
 
