@@ -101,7 +101,7 @@ class DeviceSummer {
                 sums_.copy.push_back(time);
                 sums_.copy_by[direction_of(work)].push_back(time);
                 use_vram(time,
-                         vram_passes(direction_of(work), one.reduces) * static_cast<double>(work.bytes));
+                         vram_passes(direction_of(work), one.reduces()) * static_cast<double>(work.bytes));
                 add_copy(one);
                 break;
             case Operation::kFill:
@@ -182,9 +182,9 @@ class DeviceSummer {
         const std::int32_t peer = direction == Direction::kFromPeer ? work.source
                                   : direction == Direction::kToPeer ? work.destination
                                                                     : -1;
-        CopySums& copy = copies_[{direction, peer, one.reduces}];
+        CopySums& copy = copies_[{direction, peer, one.reduces()}];
         copy.direction = direction;
-        copy.reduces = one.reduces;
+        copy.reduces = one.reduces();
         copy.peer = peer;
         copy.totals.add(one.ps(), one.outcome() == Outcome::kFailed);
         copy.bytes += work.bytes;
@@ -385,15 +385,12 @@ double KernelSums::core_use(std::uint32_t cores) const {
     return static_cast<double>(used_ps) / (static_cast<double>(totals.total_ps) * cores);
 }
 
-std::string CopySums::name() const {
-    const auto way = [&]() -> std::string {
-        if (direction == Direction::kFromPeer) return fmt::format("from device {}", peer);
-        if (direction == Direction::kToPeer)
-            return static_cast<Place>(peer) == Place::kElsewhere ? "to another machine"
-                                                                 : fmt::format("to device {}", peer);
-        return name_of(direction);
-    };
-    return reduces ? "reduction " + way() : way();
+std::string CopySums::way() const {
+    if (direction == Direction::kFromPeer) return fmt::format("from device {}", peer);
+    if (direction == Direction::kToPeer)
+        return static_cast<Place>(peer) == Place::kElsewhere ? "to another machine"
+                                                             : fmt::format("to device {}", peer);
+    return name_of(direction);
 }
 
 const char* name_of(Idle idle) {

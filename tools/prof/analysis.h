@@ -142,7 +142,8 @@ struct CopySums {
         return totals.total_ps == 0 ? 0
                                     : 1e3 * static_cast<double>(bytes) / static_cast<double>(totals.total_ps);
     }
-    std::string name() const;
+    std::string way() const;  // between which memories
+    std::string name() const { return copy_name(way(), reduces); }
 };
 
 // Who ended a wait, as people call it: the name of the semaphore, or who signalled.

@@ -55,9 +55,7 @@ void gather(const Activity& activity, Sample Change::* side, Samples& samples) {
                     add(Kind::kKernel, std::string(activity.name(one)), run.ps);
                 break;
             case Operation::kCopy:
-                add(Kind::kCopy,
-                    (one.reduces ? "reduction " : "") + std::string(name_of(direction_of(*one.record))),
-                    one.ps());
+                add(Kind::kCopy, copy_name(name_of(direction_of(*one.record)), one.reduces()), one.ps());
                 break;
             case Operation::kFill:
                 add(Kind::kCopy, "fill", one.ps());

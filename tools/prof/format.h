@@ -12,7 +12,7 @@ namespace orrery::prof {
 
 inline constexpr char kMagic[8] = {'O', 'R', 'R', 'P', 'R', 'O', 'F', '\n'};
 inline constexpr std::uint32_t kFormatMajor = 1;  // a reader of another one cannot read it
-inline constexpr std::uint32_t kFormatMinor = 5;  // new types of records
+inline constexpr std::uint32_t kFormatMinor = 6;  // new types of records
 
 struct FileHead {
     char magic[8];
@@ -126,8 +126,11 @@ struct WorkRecord {
     // Since 1.4, of waits.
     std::uint64_t semaphore;  // which one, as Signal has it; 0: not known
     std::uint64_t value;      // that was waited for
+    // Since 1.6.
+    std::uint32_t reduces;  // of copies: 1: it reads its destination as well. Before, its name said so
+    std::uint32_t reserved;
 };
-static_assert(sizeof(WorkRecord) == 160);
+static_assert(sizeof(WorkRecord) == 168);
 inline constexpr std::size_t kWorkBytes = 88;  // of format 1.0
 
 enum class Place : std::int32_t {  // what is no device
@@ -335,6 +338,7 @@ enum class StepKind : std::uint16_t {
     kBarrier = 6,
     kBroadcast = 7,
     kGather = 8,
+    kReduction = 9,  // since 1.6: a copy that combines
 };
 enum class StepOf : std::uint16_t { kGraph = 1, kTasks = 2, kGroup = 3 };
 inline constexpr std::uint64_t kOwnerOfAll = std::uint64_t{1} << 63;

@@ -103,8 +103,6 @@ class Maker {
         for (const WorkRecord& work : made_.process->work) {
             Work& one = made_.work.emplace_back();
             one.record = &work;
-            one.reduces =
-                one.operation() == Operation::kCopy && made_.process->text(work.head.text) == "reduction";
             numbers.try_emplace(work.stream, 0);
         }
         for (auto& [number, place] : numbers) {
@@ -320,6 +318,10 @@ const char* name_of(Direction direction) {
     return "unknown";
 }
 
+std::string copy_name(std::string_view way, bool reduces) {
+    return (reduces ? "reduction " : "") + std::string(way);
+}
+
 unsigned vram_passes(Direction direction, bool reduces) {
     const unsigned written = reduces ? 2 : 1;
     switch (direction) {
@@ -348,7 +350,7 @@ std::optional<double> DeviceModel::copy_bound(const Work& copy) const {
         return std::optional(static_cast<double>((*found)->gbit_per_s) / 8);
     };
     const auto vram = bounds.vram_gb_per_s
-                          ? std::optional(*bounds.vram_gb_per_s / vram_passes(direction, copy.reduces))
+                          ? std::optional(*bounds.vram_gb_per_s / vram_passes(direction, copy.reduces()))
                           : std::nullopt;
     const auto at_most = [&](std::optional<double> way) {
         return least(least(way, vram), bounds.copy_engine_gb_per_s);

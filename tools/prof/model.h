@@ -42,6 +42,8 @@ Direction direction_of(const WorkRecord& work);
 std::int32_t peer_of(const WorkRecord& work, Direction direction);
 // "host to device", "device to peer": for people.
 const char* name_of(Direction direction);
+// The same of a copy that goes this way: "reduction host to device".
+std::string copy_name(std::string_view way, bool reduces);
 // How often each byte of such a copy passes VRAM of the card that does it, read or written: a reduction reads
 // its destination as well.
 unsigned vram_passes(Direction direction, bool reduces);
@@ -56,11 +58,12 @@ struct Work {
     // Of a wait: the work (of Activity::work) that its signal came behind; kNone: none that is here.
     std::uint32_t cause = kNone;
     bool goes_on = false;  // it was preempted, and the next part of the same run is here as well
-    bool reduces = false;  // a copy that combines what it reads with what its destination has
     // A run in parts is one.
     std::uint64_t runs() const { return goes_on ? 0 : 1; }
 
     Operation operation() const { return static_cast<Operation>(record->operation); }
+    // A copy that combines what it reads with what its destination has.
+    bool reduces() const { return operation() == Operation::kCopy && record->reduces != 0; }
     Outcome outcome() const { return static_cast<Outcome>(record->outcome); }
     std::uint64_t ps() const { return record->end_ps - record->begin_ps; }
 };

@@ -89,6 +89,9 @@ class Records {
         if (!knows(work.head.text) || !knows(work.stream_name) || !knows(work.from_name))
             return wrong("names a text that is not there");
         if (work.end_ps < work.begin_ps) return wrong("has work that ends before it begins");
+        // Before 1.6 its name alone said so.
+        if (bytes.size() <= offsetof(WorkRecord, reduces))
+            work.reduces = process_.text(work.head.text) == "reduction" ? 1 : 0;
         process_.work.push_back(work);
         return {};
     }

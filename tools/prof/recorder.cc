@@ -329,13 +329,18 @@ class Recorder {
         work.known = 1;
         work.semaphore = done.semaphore;
         work.value = done.value;
-        const auto lock = ready();
-        work.head.text = number_of(record.name);
-        work.stream_name = number_of(done.stream_name);
-        work.from_name = number_of(done.from_name);
-        add(Type::kWork, work);
-        add_clock_of(done, record.host_ns);
-        if (done.counters != nullptr) add_counters(done);
+        work.reduces = done.reduces;
+        bool due = false;
+        {
+            const auto lock = ready();
+            work.head.text = number_of(record.name);
+            work.stream_name = number_of(done.stream_name);
+            work.from_name = number_of(done.from_name);
+            add(Type::kWork, work);
+            due = add_clock_of(done, record.host_ns);
+            if (done.counters != nullptr) add_counters(done);
+        }
+        if (due) read_clock_of(done.device);
     }
     void add_signal(const orrProfRecord& record, const orrProfSignal& done) {
         SignalRecord signal{};
@@ -419,7 +424,11 @@ class Recorder {
     }
 
     // An idle card's model time hardly goes on, so what is known of it holds for the moment only.
-    static constexpr std::uint64_t kReadEachNs = 20'000'000, kWorkEachNs = 2'000'000;
+    static constexpr std::int64_t kReadEachNs = 20'000'000, kWorkEachNs = 2'000'000;
+    // Moments come from several threads, and not in their order.
+    static std::int64_t since(std::uint64_t then_ns, std::uint64_t now_ns) {
+        return static_cast<std::int64_t>(now_ns - then_ns);
+    }
 
     void add_clock(const orrProfClock& read) {
         ClockRecord clock{};
@@ -445,11 +454,15 @@ class Recorder {
             const std::lock_guard lock(mutex_);
             const auto last = clocks_.find(device);
             const bool due = last != clocks_.end() && last->second.readable &&
-                             now_ns - last->second.read_ns >= kReadEachNs;
+                             since(last->second.read_ns, now_ns) >= kReadEachNs;
             if (due) last->second.read_ns = now_ns;
             std::uint64_t first = now_ns + kReadEachNs;
-            for (const auto& [other, clock] : clocks_)
-                if (clock.readable) first = std::min(first, clock.read_ns + kReadEachNs);
+            for (const auto& [other, clock] : clocks_) {
+                // One that nobody has read for longer is not waited for: its card is idle, or another
+                // thread's, whose next call is at most so late.
+                const std::uint64_t next = clock.read_ns + kReadEachNs;
+                if (clock.readable && since(now_ns, next) > 0) first = std::min(first, next);
+            }
             clocks_due_ns_.store(first, std::memory_order_relaxed);
             if (!due) return;
         }
@@ -471,23 +484,32 @@ class Recorder {
         for (const int device : devices)
             read_clock_of(device);
     }
-    // Work had not ended when it was submitted, and has when the library has read that. Under the lock.
-    void add_clock_of(const orrProfWork& done, std::uint64_t now_ns) {
+    // Work had not ended when it was submitted, and has when a wait of the program's or the library has seen
+    // that. Under the lock. True: the card's clock is to be read as well, as all that has ended by now is
+    // before what it shows, and what ends later, while the program may make no call, is behind.
+    bool add_clock_of(const orrProfWork& done, std::uint64_t now_ns) {
         // Mostly the same card's as before.
         if (worked_last_ == nullptr || worked_device_ != done.device) {
             worked_last_ = &clocks_[done.device];
             worked_device_ = done.device;
         }
         LastClock& last = *worked_last_;
-        if (now_ns - last.worked_ns < kWorkEachNs || done.submitted_ns > now_ns) return;
-        last.worked_ns = now_ns;
-        orrProfClock known{};
-        known.device = done.device;
-        known.in_step = last.in_step;
-        known.before_ns = done.submitted_ns;
-        known.device_ps = done.end_ps;
-        known.after_ns = now_ns;
-        add_clock(known);
+        // What was read and what was waited for come mixed.
+        const std::uint64_t by_ns = done.ended_by_ns;
+        std::uint64_t& last_ns = by_ns == now_ns ? last.worked_ns : last.waited_ns;
+        if (since(last_ns, by_ns) >= kWorkEachNs && done.submitted_ns <= by_ns) {
+            last_ns = by_ns;
+            orrProfClock known{};
+            known.device = done.device;
+            known.in_step = last.in_step;
+            known.before_ns = done.submitted_ns;
+            known.device_ps = done.end_ps;
+            known.after_ns = by_ns;
+            add_clock(known);
+        }
+        const bool due = last.readable && since(last.read_ns, now_ns) >= kReadEachNs / 2;
+        if (due) last.read_ns = now_ns;
+        return due;
     }
 
     static bool begins_with_a_card(std::string_view call) {
@@ -682,7 +704,7 @@ class Recorder {
     struct LastClock {
         bool readable = false;  // what the library reads is the clock that work is told in
         std::uint32_t in_step = 0;
-        std::uint64_t read_ns = 0, worked_ns = 0;
+        std::uint64_t read_ns = 0, worked_ns = 0, waited_ns = 0;
     };
     std::map<int, LastClock> clocks_;
     LastClock* worked_last_ = nullptr;  // in it: that of the card whose work was told last

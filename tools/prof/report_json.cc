@@ -118,7 +118,7 @@ Json json_of(const DeviceSums& sums, const Activity& activity, const LinkTraffic
         kernels.push_back(json_of(one, cores));
     Json& copies = json["copies"] = Json::array();
     for (const CopySums& one : sums.copies) {
-        Json row = {{"direction", one.name()}};
+        Json row = {{"direction", one.way()}, {"reduction", one.reduces}};
         row.update(json_of(one.totals));
         row["bytes"] = one.bytes;
         row["gb_per_s"] = one.gb_per_s();

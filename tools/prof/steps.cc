@@ -87,6 +87,8 @@ const char* name_of(StepKind kind) {
             return "broadcast";
         case StepKind::kGather:
             return "gather";
+        case StepKind::kReduction:
+            return "reduction";
     }
     return "unknown";
 }

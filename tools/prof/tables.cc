@@ -43,7 +43,7 @@ constexpr Column kWork[] = {{"work"},        {"process"},     {"device"},       
                             {"lane"},        {"bytes"},       {"direction", true}, {"source"},
                             {"destination"}, {"groups"},      {"items"},           {"wait_from", true},
                             {"wait_stream"}, {"wait_packet"}, {"wait_name", true}, {"cause"},
-                            {"semaphore"},   {"wait_value"},  {"signal"}};
+                            {"semaphore"},   {"wait_value"},  {"signal"},          {"reduces"}};
 constexpr Column kSignals[] = {
     {"signal"},     {"process"},      {"device"}, {"stream"},      {"packet"},        {"by", true},
     {"name", true}, {"semaphore"},    {"value"},  {"time_ps"},     {"outcome", true}, {"memory"},
@@ -338,7 +338,8 @@ class Writer {
              waits && work.semaphore != 0 ? Value(work.value) : Value(),
              ender == nullptr ? Value()
                               : Value(first_signal_[process] +
-                                      static_cast<std::uint64_t>(ender - each.process->signals.data()))});
+                                      static_cast<std::uint64_t>(ender - each.process->signals.data())),
+             if_known(copies, n(one.reduces() ? 1 : 0))});
     }
     void write_step(const Activity& each, std::uint64_t process, const StepRecord& step,
                     const BarrierLasts& lasts) {

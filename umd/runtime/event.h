@@ -156,6 +156,8 @@ inline bool Event::synchronize_soon() noexcept {
     // Whoever waits prints what kernels have to say.
     if (stream->prints() || !stream->done_soon(index)) [[unlikely]]
         return false;
+    if (prof_has(orrProfWantWork)) [[unlikely]]
+        stream->trail().see(index);
     note_seen(stream.get(), index);
     return true;
 }

@@ -23,6 +23,11 @@ inline orr_packet make_copy(std::uint64_t dst, std::uint64_t src, std::uint64_t 
     return std::bit_cast<orr_packet>(packet);
 }
 
+// What profilers are told that a copy is.
+inline const char* copy_name(std::uint32_t opcode) {
+    return opcode == ORR_PKT_REDUCE ? "reduction" : "copy";
+}
+
 // Rows and planes of both sides; the default is a copy of nothing.
 struct CopyShape {
     std::uint64_t row_bytes = 0;

@@ -588,6 +588,8 @@ void Stream::set_capture(std::shared_ptr<StreamCapture> capture) {
 
 Status Stream::wait(std::uint64_t index) {
     auto done = wait_for(index);
+    if (done && prof_has(orrProfWantWork)) [[unlikely]]
+        trail_.see(index);
     context_.print_output();
     return done;
 }

@@ -26,8 +26,8 @@ void Stream::note_work(std::uint64_t index, const orr_packet& packet, OpNote not
     WorkNote work;
     switch (note.op) {
         case Op::kCopy:
-            work = {.operation = orrProfOperationCopy,
-                    .name = packet.header.opcode == ORR_PKT_REDUCE ? "reduction" : "copy"};
+            work = {.operation = orrProfOperationCopy, .name = copy_name(packet.header.opcode)};
+            work.reduces = packet.header.opcode == ORR_PKT_REDUCE;
             break;
         case Op::kFill:
             work = {.operation = orrProfOperationFill, .name = "fill"};

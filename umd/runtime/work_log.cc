@@ -80,6 +80,10 @@ bool WorkLog::want() noexcept {
     };
     if (known()) return state_.load() == State::kOn;
     const std::lock_guard lock(mutex_);
+    if (dozes()) {
+        state_.store(State::kOn);
+        wake_.notify_all();
+    }
     if (known()) return state_.load() == State::kOn;
     Status good;
     bool counts = counters;
@@ -115,6 +119,11 @@ void WorkLog::run(const std::stop_token& stop) {
         // Looked at before: whoever stops them inside of a callback is told the last ones.
         const bool unheld = context_.pc_log().unheld();
         (void)drain();
+        // One long kernel is one record, and has as many samples as the card has room for.
+        const std::size_t found = found_.exchange(0);
+        const bool pcs = context_.pc_log().any();
+        pause.found(found, pcs);
+        const bool idle = found == 0 && !pcs && !under_way();
         lock.lock();
         if (unheld) context_.pc_log().end_unheld();
         if (counters_.load() && !prof_has(orrProfWantCounters)) {
@@ -127,7 +136,10 @@ void WorkLog::run(const std::stop_token& stop) {
                 (void)context_.winsys().want_work(WorkWanted::kRecords);
             }
         }
-        if (prof_has(orrProfWantWork)) continue;
+        if (prof_has(orrProfWantWork)) {
+            if (idle && state_.load() == State::kOn) doze(lock, stop);
+            continue;
+        }
         // Whoever subscribes now and still finds it on has been seen by the second look.
         state_.store(State::kOff);
         std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -141,13 +153,32 @@ void WorkLog::run(const std::stop_token& stop) {
     }
 }
 
+void WorkLog::doze(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
+    state_.store(State::kDozing);
+    lock.unlock();
+    // Who submits and has still found it on is seen by this look, or nearly all are.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const bool busy = under_way();
+    lock.lock();
+    if (!busy) wake_.wait_for(lock, stop, kDoze, [this] { return !dozes(); });
+    if (dozes()) state_.store(State::kOn);
+}
+
+// Others may hold their locks and submit, so none is held here.
+bool WorkLog::under_way() {
+    return std::ranges::any_of(context_.fleet().streams(&context_), [](const auto& stream) {
+        return stream->hardware_number() && stream->executed() != stream->submitted() &&
+               !stream->over(~std::uint64_t{0});
+    });
+}
+
 Status WorkLog::drain() {
     if (t_telling) return {};
     if (state_.load() == State::kRefused) {
         const std::lock_guard lock(mutex_);
         return std::unexpected(refused_);
     }
-    if (state_.load() != State::kOn) return {};
+    if (!is_on()) return {};
     std::unique_lock lock(drain_mutex_, std::defer_lock);
     if (!lock.try_lock_for(kDrainLimit))
         return fail(orrErrorTimeout, "a callback that is told of the card's work has not returned for 10 s");
@@ -209,6 +240,7 @@ Status WorkLog::tell_all() {
             return std::unexpected(got.error());
         }
         read = *got;
+        found_.fetch_add(read.count, std::memory_order_relaxed);
         // One look at the clock for all: in a VM it costs as much as the rest of a record.
         const auto read_ns = static_cast<std::uint64_t>(now_ns());
         looked = false;
@@ -362,7 +394,7 @@ void WorkLog::tell_lost(std::uint64_t lost) {
 
 void WorkLog::end() {
     if (!end_quiet_thread(mutex_, thread_)) return;
-    if (state_.exchange(State::kOff) == State::kOn) (void)context_.winsys().want_work(WorkWanted::kNone);
+    if (is_on(state_.exchange(State::kOff))) (void)context_.winsys().want_work(WorkWanted::kNone);
 }
 
 }  // namespace orrery::umd

@@ -17,6 +17,7 @@
 #include "umd/prof/profiler.h"
 #include "umd/prof/range_work.h"
 #include "umd/prof/steps.h"
+#include "umd/runtime/look_pause.h"
 #include "umd/runtime/stream_trails.h"
 #include "umd/winsys/winsys.h"
 
@@ -33,8 +34,10 @@ class WorkLog {
     bool want() noexcept;
     // Goes up whenever records begin to be wanted: what was submitted in an earlier life was for others.
     std::uint64_t life() const noexcept { return life_.load(); }
-    // The card makes records; for a little longer than somebody wants them.
-    bool is_on() const noexcept { return state_.load() == State::kOn; }
+    // The card makes records; for a fraction of a second longer than somebody wants them.
+    bool is_on() const noexcept { return is_on(state_.load()); }
+    // It hardly looks for them, as nothing is under way: who submits work has it look again (want()).
+    bool dozes() const noexcept { return state_.load() == State::kDozing; }
     // Tells all that the card has recorded until now. It waits for others who do so 10 s at most. From
     // inside of a callback of work it does nothing; inside of another, all is told a little later, by the
     // log's own thread. An error: the card records nothing.
@@ -43,12 +46,15 @@ class WorkLog {
     void end();
 
   private:
-    // From look to look. The card's room, for 43,000 records (6,000 with what jobs did), is for all
-    // processes.
-    static constexpr std::chrono::milliseconds kPause{5};
-    enum class State : std::uint8_t { kOff, kOn, kRefused };
+    enum class State : std::uint8_t { kOff, kOn, kDozing, kRefused };
+    static bool is_on(State state) noexcept { return state == State::kOn || state == State::kDozing; }
+    // Work that is submitted in the moment in which it begins to doze is told so late.
+    static constexpr std::chrono::milliseconds kDoze{200};
 
     void run(const std::stop_token& stop);
+    // With mutex_, which it lets go: until there may be something again.
+    void doze(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
+    bool under_way();
     Status tell_all();
     // What is to be told of a record of the card's, with all that it points to; the stream's name only where
     // it is kept.
@@ -76,6 +82,7 @@ class WorkLog {
     std::atomic<State> state_{State::kOff};
     std::atomic<std::uint64_t> life_{0};
     std::atomic<bool> counters_{false};  // while it is on: what jobs did has been asked for
+    std::atomic<std::size_t> found_{0};  // records that the card gave since its thread asked last
     std::mutex mutex_;                   // of the next two, and of changes of these
     Error refused_;
     std::jthread thread_;

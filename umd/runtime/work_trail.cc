@@ -175,6 +175,9 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     work.end_ps = whole.end_ps;
     work.used_ps = whole.used_ps;
     work.submitted_ns = entry->submitted_ns;
+    const auto seen = std::ranges::upper_bound(seen_, whole.index, {}, &Seen::below);
+    work.ended_by_ns = seen == seen_.end() ? told.host_ns : std::min(seen->ns, told.host_ns);
+    work.reduces = entry->note.reduces ? 1 : 0;
     work.outcome = outcome_of(whole.status);
     if (ranges != nullptr) {
         const bool ends = work.outcome != orrProfOutcomePreempted;
@@ -198,8 +201,22 @@ bool WorkTrail::find(const drm_orr_work_record& record, orrProfRecord& told, orr
     return true;
 }
 
+void WorkTrail::see(std::uint64_t below) noexcept {
+    const std::lock_guard lock(mutex_);
+    // Mostly there is something to be told: whoever waits has submitted it. None is seen twice.
+    if (entries_.empty() || entries_.front().index >= below || seen_.size() == kMostSeen ||
+        (!seen_.empty() && seen_.back().below >= below))
+        return;
+    try {
+        seen_.push_back({below, static_cast<std::uint64_t>(now_ns())});
+    } catch (const std::bad_alloc&) {
+        // When its record was read has to do.
+    }
+}
+
 std::uint64_t WorkTrail::drop(std::uint64_t below) {
     const std::lock_guard lock(mutex_);
+    std::erase_if(seen_, [&](const Seen& one) { return one.below <= below; });
     while (!entries_.empty() && entries_.front().index < below)
         forget_first();
     lost_ += signals_.drop(below, lost_below_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include <orrery/prof.h>
 
@@ -22,6 +23,7 @@ namespace orrery::umd {
 struct WorkNote {
     orrProfOperation operation = orrProfOperationOther;
     const char* name = nullptr;  // as OpNote has it
+    bool reduces = false;
     std::uint64_t bytes = 0;
     std::int32_t source = orrProfPlaceUnknown, destination = orrProfPlaceUnknown;
     std::uint64_t groups = 0;
@@ -38,10 +40,13 @@ class WorkTrail {
     WorkTrail& operator=(const WorkTrail&) = delete;
     // Of this thread's call, in that life of the log.
     void add(std::uint64_t index, const WorkNote& note, std::uint64_t life) noexcept;
-    // What to tell of a record. False: nothing, as nobody wanted it, or it is half of a wait. *semaphore:
-    // that it waited for, or 0. *ranges: those it was submitted in; null: it will not be told as work.
+    // What to tell of a record, of which host_ns is known. False: nothing, as nobody wanted it, or it is half
+    // of a wait. *semaphore: that it waited for, or 0. *ranges: those it was submitted in; null: it will not
+    // be told as work.
     bool find(const drm_orr_work_record& record, orrProfRecord& told, orrProfWork& work,
               std::uint64_t& semaphore, HeldRanges* ranges);
+    // The host has seen that the card is done with packets below, now.
+    void see(std::uint64_t below) noexcept;
     void add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value, std::uint64_t semaphore,
                     std::int32_t memory, std::uint64_t life) noexcept;
     // The same of a record of a signal; false: nobody wanted it.
@@ -64,6 +69,11 @@ class WorkTrail {
   private:
     static constexpr std::size_t kMost = std::size_t{1} << 20;  // then the oldest go
     static constexpr std::size_t kMostSteps = std::size_t{1} << 18;
+    static constexpr std::size_t kMostSeen = std::size_t{1} << 12;  // from look to look
+
+    struct Seen {
+        std::uint64_t below = 0, ns = 0;
+    };
 
     struct Entry {
         std::uint64_t index = 0, correlation = 0, external = 0, thread = 0, submitted_ns = 0;
@@ -84,6 +94,7 @@ class WorkTrail {
     Ring<Entry> entries_;         // by index
     bool has_ranges_ = false;     // some of them may
     std::size_t next_ = 0;        // behind the one that was found last: most come in that order
+    std::vector<Seen> seen_;      // each below more, and later, than the one before
     std::deque<StepNote> steps_;  // by index, too: none has a packet of another one
     std::optional<drm_orr_work_record> wait_;
     SignalTrail signals_;

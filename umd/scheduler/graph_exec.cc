@@ -282,16 +282,20 @@ std::vector<StepNote> GraphExec::steps(std::uint32_t number, std::uint32_t from,
          at != lane.steps.end() && at->packet < to; ++at) {
         const auto& [packet, node] = *at;
         const OpNote& note = lane.notes[packet];
-        const orrProfStepKind kind = note.op == Op::kKernel ? orrProfStepKernel
-                                     : note.op == Op::kFill ? orrProfStepFill
-                                                            : orrProfStepCopy;
+        const std::uint32_t opcode = lane.packets[packet].header.opcode;
+        const orrProfStepKind kind = note.op == Op::kKernel     ? orrProfStepKernel
+                                     : note.op == Op::kFill     ? orrProfStepFill
+                                     : opcode == ORR_PKT_REDUCE ? orrProfStepReduction
+                                                                : orrProfStepCopy;
         StepNote& step = steps.emplace_back();
         step.from = packet - from;
         step.to = step.from + 1;
         step.step = make_step(kind, orrProfOwnerGraph, owner_, node, lane.device);
         step.step.round = launches_ + 1;
         step.step.lane = number;
-        step.name = kind == orrProfStepKernel ? note.name : kind == orrProfStepFill ? "fill" : "copy";
+        step.name = kind == orrProfStepKernel ? note.name
+                    : kind == orrProfStepFill ? "fill"
+                                              : copy_name(opcode);
         step.marks = StepMarks::here();
     }
     return steps;

@@ -158,6 +158,22 @@ TEST_F(GraphSteps, AreItsNodesWithTheirLaunch) {
     ASSERT_OK(orrGraphExecDestroy(exec_));
 }
 
+TEST_F(GraphSteps, OfAReductionAreNoCopies) {
+    StepsHeard heard;
+    const auto first = copy();
+    orrGraphNode_t node = nullptr;
+    ASSERT_OK(orrGraphAddReduceNode(&node, graph_, &first, 1, memory_, static_cast<char*>(memory_) + 2048, 16,
+                                    orrFloat32, orrReduceSum, 0));
+    launch(1);
+    const auto steps = heard.steps();
+    ASSERT_EQ(steps.size(), 2u);
+    EXPECT_EQ(steps[0].name, "copy");
+    EXPECT_EQ(steps[0].step.kind, static_cast<std::uint32_t>(orrProfStepCopy));
+    EXPECT_EQ(steps[1].name, "reduction");
+    EXPECT_EQ(steps[1].step.kind, static_cast<std::uint32_t>(orrProfStepReduction));
+    ASSERT_OK(orrGraphExecDestroy(exec_));
+}
+
 TEST_F(GraphSteps, OfAChainAreInTheStreamItself) {
     StepsHeard heard;
     ASSERT_OK(orrMemsetAsync(memory_, 0, 64, stream_));

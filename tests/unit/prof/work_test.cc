@@ -17,6 +17,9 @@
 #include "tests/unit/prof/subscription.h"
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
+#include "umd/runtime/clock.h"
+#include "umd/runtime/context.h"
+#include "umd/runtime/runtime.h"
 #include "umd/runtime/signal_log.h"
 
 namespace orrery::umd::test {
@@ -126,6 +129,7 @@ TEST_F(Work, HasItsCallItsTimesAndItsStream) {
     EXPECT_EQ(all[0].work.end_ps - all[0].work.begin_ps, 10'240u) << "what the card says";
     EXPECT_GT(all[0].work.submitted_ns, 0u);
     EXPECT_EQ(all[0].work.bytes, 1024u);
+    EXPECT_EQ(all[0].work.reduces, 0u);
     EXPECT_EQ(all[0].work.source, 0);
     EXPECT_EQ(all[0].work.destination, 0);
     EXPECT_EQ(all[1].name, "fill");
@@ -146,9 +150,75 @@ TEST_F(Work, OfAReductionHasANameOfItsOwn) {
     ASSERT_EQ(all.size(), 1u);
     EXPECT_EQ(all[0].name, "reduction");
     EXPECT_EQ(all[0].work.operation, static_cast<std::uint32_t>(orrProfOperationCopy));
+    EXPECT_EQ(all[0].work.reduces, 1u);
     EXPECT_EQ(all[0].work.bytes, 256u);
     EXPECT_EQ(all[0].work.source, 0);
     EXPECT_EQ(all[0].work.destination, 0);
+}
+
+TEST_F(Work, HadEndedWhenAWaitReturned) {
+    Watched watched;
+    fill(64);
+    synchronize();
+    const auto waited_ns = static_cast<std::uint64_t>(now_ns());
+    orrEvent_t event = nullptr;
+    ASSERT_OK(orrEventCreate(&event, 0));
+    copy(1024);
+    ASSERT_OK(orrEventRecord(event, stream_));
+    ASSERT_OK(orrEventSynchronize(event));
+    const auto event_ns = static_cast<std::uint64_t>(now_ns());
+    fill(64);
+    const auto all = watched.wait_for(3);
+    EXPECT_LE(all[0].work.ended_by_ns, waited_ns);
+    EXPECT_GT(all[0].work.ended_by_ns, all[0].work.submitted_ns);
+    EXPECT_LE(all[1].work.ended_by_ns, event_ns);
+    EXPECT_GT(all[1].work.ended_by_ns, waited_ns);
+    EXPECT_EQ(all[2].work.ended_by_ns, all[2].record.host_ns) << "nobody has waited for it";
+    ASSERT_OK(orrEventDestroy(event));
+}
+
+// As many as the card has room for, at once: the look that is due next has them all.
+TEST_F(Work, ThatComesAtOnceAfterAnIdleTimeIsNotLost) {
+    constexpr std::size_t kRoom = 43'000;
+    with_card([](FakeCard& card) { card.work_room = kRoom; });
+    Watched watched;
+    fill(64);
+    watched.wait_for(1);  // looks go on
+    with_card([](FakeCard& card) {
+        drm_orr_work_record other{};
+        other.queue = 77;
+        other.kind = ORR_WORK_JOB;
+        card.work_records.resize(kRoom - 100, {other, false});
+    });
+    for (int i = 0; i < 100; ++i)
+        fill(64);
+    watched.wait_for(101);
+    EXPECT_EQ(watched.lost(), 0);
+    with_card([](FakeCard& card) { card.work_records.resize(kRoom + 1); });
+    EXPECT_EQ(watched.flushed().size(), 101u);
+    EXPECT_EQ(watched.lost(), 1) << "of more some are";
+}
+
+// While nothing is under way nobody looks, and who submits work says so.
+TEST_F(Work, ThatComesAfterADozeIsToldToo) {
+    Watched watched;
+    fill(64);
+    watched.wait_for(1);
+    WorkLog& log = (*Runtime::usable()->context(0))->work_log();
+    for (std::size_t i = 1; i < 4; ++i) {
+        while (!log.dozes())
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_TRUE(log.is_on());
+        orrSemaphore_t semaphore = nullptr;
+        ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+        // The card cannot be done with this until the host says so.
+        ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
+        EXPECT_FALSE(log.dozes());
+        fill(64);
+        ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
+        watched.wait_for(1 + 2 * i);  // the wait, too
+        ASSERT_OK(orrSemaphoreDestroy(semaphore));
+    }
 }
 
 TEST_F(Work, IsToldWithoutAFlushToo) {

@@ -76,7 +76,7 @@ class Analysis : public ::testing::Test {
 // 240,000 bytes pass VRAM three times, at 800 GB/s: 900 ns.
 TEST_F(Analysis, HoldsReductionsAgainstABoundOfTheirOwn) {
     part_.copy(copy_, stream_, 0, kUs, 240'000, 0, 0);
-    part_.copy(part_.text("reduction"), stream_, kUs, 2 * kUs, 240'000, 0, 0);
+    part_.copy(part_.text("reduction"), stream_, kUs, 2 * kUs, 240'000, 0, 0, true);
     const DeviceSums& device = sums();
     ASSERT_EQ(device.copies.size(), 2u);
     EXPECT_EQ(device.copies[0].name(), "inside the device");

@@ -119,11 +119,12 @@ class MadePart {
         return record;
     }
     void copy(std::uint32_t text, std::uint32_t stream, std::uint64_t begin_ps, std::uint64_t end_ps,
-              std::uint64_t bytes, std::int32_t source, std::int32_t destination) {
+              std::uint64_t bytes, std::int32_t source, std::int32_t destination, bool reduces = false) {
         WorkRecord record = work_of(Operation::kCopy, text, stream, begin_ps, end_ps);
         record.bytes = bytes;
         record.source = source;
         record.destination = destination;
+        record.reduces = reduces ? 1 : 0;
         add(record);
     }
     // Its name is a text of the part.

@@ -84,7 +84,8 @@ TEST(Model, KnowsWhatACardCouldDo) {
     const auto bound = [&](std::int32_t source, std::int32_t destination, bool reduces = false) {
         copy.source = source;
         copy.destination = destination;
-        return device.copy_bound({.record = &copy, .reduces = reduces});
+        copy.reduces = reduces ? 1 : 0;
+        return device.copy_bound({.record = &copy});
     };
     EXPECT_EQ(bound(-1, 2), 32);
     EXPECT_EQ(bound(2, 2), 400);
@@ -103,14 +104,20 @@ TEST(Model, TellsReductionsFromCopies) {
     const auto copy = part.text("copy"), reduction = part.text("reduction"), stream = part.text("s");
     part.orrery_1(0);
     part.copy(copy, stream, 0, 10, 64, 0, 0);
-    part.copy(reduction, stream, 10, 20, 64, 0, 0);
-    part.add(part.work_of(Operation::kKernel, reduction, stream, 20, 30, 2));  // a program may call it so
+    part.copy(copy, stream, 10, 20, 64, 0, 0, true);
+    part.copy(reduction, stream, 20, 30, 64, 0, 0);
+    WorkRecord old = part.work_of(Operation::kCopy, reduction, stream, 30, 40, 2);
+    part.add_first(old, offsetof(WorkRecord, reduces));                    // of 1.5
+    old = part.work_of(Operation::kKernel, reduction, stream, 40, 50, 3);  // a program may call it so
+    part.add_first(old, offsetof(WorkRecord, reduces));
     const Model model = made_model(part.bytes());
     const auto& work = model.processes[0].work;
-    ASSERT_EQ(work.size(), 3u);
-    EXPECT_FALSE(work[0].reduces);
-    EXPECT_TRUE(work[1].reduces);
-    EXPECT_FALSE(work[2].reduces);
+    ASSERT_EQ(work.size(), 5u);
+    EXPECT_FALSE(work[0].reduces());
+    EXPECT_TRUE(work[1].reduces()) << "whatever its name is";
+    EXPECT_FALSE(work[2].reduces());
+    EXPECT_TRUE(work[3].reduces());
+    EXPECT_FALSE(work[4].reduces());
     EXPECT_EQ(vram_passes(Direction::kInside, false), 2u);
     EXPECT_EQ(vram_passes(Direction::kInside, true), 3u);
     EXPECT_EQ(vram_passes(Direction::kFromPeer, true), 2u);

@@ -114,7 +114,7 @@ TEST(Profile, SkipsTypesThatItDoesNotKnowAndEndsWhereNothingWasWritten) {
 TEST(Profile, ThatIsNoneIsRefused) {
     expect_refused("", "not a profile");
     expect_refused("hello, this is not a profile", "not a profile");
-    expect_refused(made_profile("", 2), "format 2.5, and this orrery-prof reads format 1");
+    expect_refused(made_profile("", 2), "format 2.6, and this orrery-prof reads format 1");
     expect_refused(made_profile(std::string(300, 'x')), "at byte 16 no process begins");
     EXPECT_TRUE(parse_profile(made_profile("")));
 }

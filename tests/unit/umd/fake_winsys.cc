@@ -385,6 +385,8 @@ class FakeDevice final : public Device {
                                std::span<drm_orr_work_counters> counters) override {
         const std::lock_guard lock(card_.mutex());
         if (card_.lost()) return fail(orrErrorDeviceLost, "gone");
+        for (; card_.work_records.size() > card_.work_room; card_.work_records.pop_front())
+            card_.work_lost = true;
         WorkRead read{.lost = std::exchange(card_.work_lost, false)};
         while (read.count < records.size() && !card_.work_records.empty()) {
             const auto& [record, counted] = card_.work_records.front();

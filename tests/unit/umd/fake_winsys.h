@@ -203,6 +203,7 @@ class FakeCard {
     unsigned counters_busy = 0;                        // so often it cannot for now
     std::uint64_t counters_known = ~std::uint64_t{0};  // bit n: it counts number n
     std::deque<std::pair<drm_orr_work_record, bool>> work_records;
+    std::size_t work_room = ~std::size_t{0};  // records for which there is: of more the first are gone
     // The next kernel, copy or fill is preempted so often: each time the record of a part comes first.
     unsigned preempts_next = 0;
     bool loses_next_end = false;  // and nobody is given the record of its end

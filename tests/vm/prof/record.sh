@@ -141,6 +141,18 @@ orrery-prof trace /tmp/marks.prof -o /tmp/trace.json
 [ "$(grep -o '"cat":"stream mark"' /tmp/trace.json | wc -l)" = 2 ]
 orrery-prof html /tmp/marks.prof -o /tmp/marks.html
 grep -q 'marks of a stream on device 0' /tmp/marks.html
+# A reduction is a copy that says so, by itself and as a node of a graph, and none of the copies beside it.
+orrery-prof record -o /tmp/reduced.prof -- umd_vm_test --gtest_filter=Reductions.*
+orrery-prof report /tmp/reduced.prof > /tmp/report
+cat /tmp/report
+grep -Eq '^    reduction inside the device +2 +512\.0 KiB ' /tmp/report
+grep -Eq '^    inside the device +1 +256\.0 KiB ' /tmp/report
+grep -Eq '^  reduction +reduction +graph 1 +1 ' /tmp/report
+orrery-prof report --json /tmp/reduced.prof | tr -d ' \n' > /tmp/report.json
+grep -q '"direction":"insidethedevice","reduction":true' /tmp/report.json
+grep -q '"direction":"insidethedevice","reduction":false' /tmp/report.json
+orrery-prof export /tmp/reduced.prof --csv /tmp/reduced
+[ "$(grep -Ec ',reduction,copy,.*,inside the device,0,0,.*,1.?$' /tmp/reduced/work.csv)" = 2 ]
 # What is wrong with the command line of a sample is its own matter, and shows.
 status=0
 orrery-prof record -o /tmp/bad.prof -- vector_basics --nonsense || status=$?

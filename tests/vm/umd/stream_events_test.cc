@@ -1,6 +1,9 @@
 // What streams do between work, as the cards tell it: signals with the waits that they end, and marks.
+#include <orrery/graph.h>
 #include <orrery/prof.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -225,6 +228,45 @@ TEST(TwoStreamEvents, ASignalOverALinkSaysWhereTheSemaphoreIs) {
         }
     }
     ASSERT_OK(orrSemaphoreDestroy(semaphore));
+}
+
+// By itself, and as a node of a graph.
+TEST(Reductions, AreToldAsWhatTheyAre) {
+    constexpr std::size_t kCount = 1 << 16, kBytes = kCount * sizeof(float);
+    Card card(0);
+    void* memory = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 2 * kBytes));
+    std::vector<float> values(2 * kCount, 1.0f);
+    std::fill(values.begin() + kCount, values.end(), 3.0f);
+    ASSERT_OK(orrMemcpy(memory, values.data(), 2 * kBytes, orrMemcpyHostToDevice));
+    orrGraph_t graph = nullptr;
+    orrGraphExec_t exec = nullptr;
+    orrGraphNode_t node = nullptr;
+    ASSERT_OK(orrGraphCreate(&graph, 0));
+    ASSERT_OK(orrGraphAddReduceNode(&node, graph, nullptr, 0, memory, at(memory, kBytes), kCount, orrFloat32,
+                                    orrReduceSum, 0));
+    ASSERT_OK(orrGraphInstantiate(&exec, graph, 0));
+    {
+        Heard heard;
+        ASSERT_OK(orrMemcpyReduceAsync(memory, at(memory, kBytes), kCount, orrFloat32, orrReduceSum, 0,
+                                       card.stream));
+        ASSERT_OK(orrGraphLaunch(exec, card.stream));
+        ASSERT_OK(orrMemcpyAsync(at(memory, kBytes), memory, kBytes, orrMemcpyDeviceToDevice, card.stream));
+        ASSERT_OK(orrStreamSynchronize(card.stream));
+        heard.flush();
+        ASSERT_EQ(heard.work.size(), 3u);
+        for (std::size_t i = 0; i < heard.work.size(); ++i) {
+            EXPECT_EQ(heard.work[i].operation, static_cast<std::uint32_t>(orrProfOperationCopy)) << i;
+            EXPECT_EQ(heard.work[i].reduces, i < 2 ? 1u : 0u) << i;
+            EXPECT_EQ(heard.work[i].bytes, kBytes) << i;
+            EXPECT_GT(heard.work[i].ended_by_ns, heard.work[i].submitted_ns) << i;
+        }
+    }
+    ASSERT_OK(orrMemcpy(values.data(), memory, kBytes, orrMemcpyDeviceToHost));
+    EXPECT_EQ(std::count(values.begin(), values.begin() + kCount, 7.0f), static_cast<std::ptrdiff_t>(kCount));
+    ASSERT_OK(orrGraphExecDestroy(exec));
+    ASSERT_OK(orrGraphDestroy(graph));
+    ASSERT_OK(orrFree(memory));
 }
 
 }  // namespace

@@ -187,6 +187,14 @@ typedef struct orrProfWork {
     uint64_t lost;
     uint64_t semaphore; /**< of waits: which one, as orrProfSignal has it; 0: not known */
     uint64_t value;     /**< of waits: what was waited for */
+    uint32_t reduces;   /**< of copies: 1: it combines what it reads with what its destination has, which it
+                             reads as well (orrMemcpyReduce) */
+    uint32_t reserved;  /**< 0 */
+    /**
+     * CLOCK_MONOTONIC: it had ended by then, and nobody knows of an earlier moment: a call that waits for
+     * the stream found it done, or the library read the card's record of it.
+     */
+    uint64_t ended_by_ns;
 } orrProfWork;
 
 /**
@@ -289,15 +297,16 @@ typedef enum orrProfStepKind {
     orrProfStepBarrier = 6,
     orrProfStepBroadcast = 7,
     orrProfStepGather = 8,
+    orrProfStepReduction = 9, /**< a copy that combines (orrMemcpyReduce) */
 } orrProfStepKind;
 
 /**
  * A node of a graph that was launched, a task or a transfer of a task graph, a member's part in a barrier, a
  * broadcast or a gather of a group. The record's name is the kernel's, the task's (of a transfer: of the task
- * that needs it), or "copy", "fill", "host node", "barrier", "broadcast", "gather"; its correlation, external
- * and thread are those of the call that asked for it: orrGraphLaunch, orrTaskSubmit, orrGroupBarrier. Those
- * of cards are told behind the orrProfWork of their packets. Not told: steps that fail or are not reached,
- * nodes without work, what only orders others.
+ * that needs it), or "copy", "reduction", "fill", "host node", "barrier", "broadcast", "gather"; its
+ * correlation, external and thread are those of the call that asked for it: orrGraphLaunch, orrTaskSubmit,
+ * orrGroupBarrier. Those of cards are told behind the orrProfWork of their packets. Not told: steps that fail
+ * or are not reached, nodes without work, what only orders others.
  */
 typedef struct orrProfStep {
     size_t size;       /**< see ORR_INIT */

@@ -1,0 +1,68 @@
+// How often the library looks for records: seldom, and no ring overflows for that.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "umd/runtime/look_pause.h"
+
+namespace orrery::umd::test {
+namespace {
+
+constexpr std::size_t kRoom = 43'000, kRoomWithJobs = 6'000;
+
+// The most records that wait for a look, at so many a millisecond of the model's, from when nothing was there
+// until as many have come as overflow the ring many times.
+std::size_t most_waiting(std::size_t each_ms) {
+    LookPause pause;
+    pause.found(0, false);
+    std::size_t most = 0;
+    for (std::size_t all = 0; all < 20 * kRoom;) {
+        const std::size_t waiting = each_ms * static_cast<std::size_t>(pause.length().count());
+        most = std::max(most, waiting);
+        all += waiting;
+        pause.found(waiting, false);
+    }
+    return most;
+}
+
+TEST(LookPause, IsLongForFew) {
+    LookPause pause;
+    EXPECT_EQ(pause.length(), LookPause::kShort) << "nobody knows yet";
+    for (std::size_t records = 0; records < 5; ++records) {
+        pause.found(records, false);
+        EXPECT_EQ(pause.length(), LookPause::kLong) << records;
+    }
+}
+
+TEST(LookPause, IsShortForManyUntilTheyAreFew) {
+    LookPause pause;
+    pause.found(0, false);
+    const auto many = [&] {
+        return LookPause::kManyEachMs * static_cast<std::size_t>(pause.length().count());
+    };
+    pause.found(many(), false);
+    EXPECT_EQ(pause.length(), LookPause::kShort);
+    pause.found(many(), false);
+    EXPECT_EQ(pause.length(), LookPause::kShort) << "in a shorter time fewer are as many";
+    pause.found(many() - 1, false);
+    EXPECT_EQ(pause.length(), LookPause::kLong);
+}
+
+TEST(LookPause, IsShortForWhatNoRecordSays) {
+    LookPause pause;
+    pause.found(0, true);
+    EXPECT_EQ(pause.length(), LookPause::kShort);
+}
+
+// The first burst after an idle time is what meets the long pause. A card makes 40 to 200 a millisecond; of
+// kernels and copies, which alone have what jobs did, 40.
+TEST(LookPause, LeavesRoomForTheFirstBurst) {
+    for (std::size_t each_ms = 1; each_ms <= 1'000; ++each_ms)
+        ASSERT_LE(most_waiting(each_ms), kRoom / 2) << each_ms << " a millisecond";
+    for (std::size_t each_ms = 1; each_ms <= 200; ++each_ms)
+        ASSERT_LE(most_waiting(each_ms), kRoomWithJobs * 2 / 3) << each_ms << " a millisecond";
+}
+
+}  // namespace
+}  // namespace orrery::umd::test

@@ -1,0 +1,30 @@
+// How long a thread waits from one look for a card's records to the next. Each look wakes a CPU, which costs
+// more than the records that it finds, if these are few; and the card writes over what is not read in time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace orrery::umd {
+
+class LookPause {
+  public:
+    using Duration = std::chrono::milliseconds;
+    // The longer one for few. The card's room is 43,000 records for all processes, or 6,000 with what jobs
+    // did; it makes some 40 a millisecond of small kernels, and 200 of what needs no engine.
+    static constexpr Duration kLong{20}, kShort{5};
+    // From so many a millisecond on it is the shorter one.
+    static constexpr std::size_t kManyEachMs = 25;
+
+    Duration length() const { return length_; }
+    // Records that the last look found; hasty: what else shares the card's room comes faster than these say.
+    void found(std::size_t records, bool hasty) {
+        const bool many = records >= kManyEachMs * static_cast<std::size_t>(length_.count());
+        length_ = many || hasty ? kShort : kLong;
+    }
+
+  private:
+    Duration length_ = kShort;  // nobody knows yet
+};
+
+}  // namespace orrery::umd
