@@ -244,11 +244,15 @@ static u64 orr_work_take_job(struct orr_work *work, const u64 *words)
 	return U64_MAX;
 }
 
-/* Which of a job's counters the card counts: those of copies' time and ports since 2.15. */
+/* Which of a job's counters the card counts: those of copies' time and ports since 2.15, pauses since 2.16. */
 static u64 orr_work_known(const struct orr_device *odev)
 {
-	return (odev->info.hw_version & 0xffff) >= 15 ? GENMASK_ULL(ORR_JOB_COUNTERS - 1, 0) :
-							GENMASK_ULL(ORR_JOB_TLB_WALKED, 0);
+	const u32 minor = odev->info.hw_version & 0xffff;
+
+	if (minor >= 16)
+		return GENMASK_ULL(ORR_JOB_COUNTERS - 1, 0);
+	return minor == 15 ? GENMASK_ULL(ORR_JOB_LINK_PORTS, 0) :
+			     GENMASK_ULL(ORR_JOB_TLB_WALKED, 0);
 }
 
 /* What the job did whose record is at @position, if that is still there. */
@@ -417,7 +421,7 @@ static int orr_work_read(struct orr_file *file, struct drm_orr_work_record *reco
 	return ret;
 }
 
-/* Has it seen all that there is? Most who ask have, a few hundred times a second, and need no memory then. */
+/* Has it seen all that there is? Most who ask have, dozens of times a second, and need no memory then. */
 static bool orr_work_has_all(struct orr_file *file)
 {
 	struct orr_sink_place place;

@@ -211,7 +211,7 @@ struct Core {
     std::uint64_t memory_wait = 0;  // cycles that slow paths have counted, and nobody has charged yet
     // For whoever wants to know what an instruction was that is done (Hart::Last). kNoPc: none was it since.
     static constexpr std::uint64_t kNoPc = ~std::uint64_t{0};
-    std::uint64_t waited_pc = kNoPc, stopped_pc = kNoPc;
+    std::uint64_t waited_pc = kNoPc, stopped_pc = kNoPc, paused_pc = kNoPc;
     const Op* jumped = nullptr;  // from where run() went on in another page, or ended
 
     Config config;

@@ -187,12 +187,31 @@ ORR_COLD Next told_fence(Core* core, Op* op, Left left) {
     ORR_NEXT_SLOW(core, op, left);
 }
 
+// FENCE W, with nothing behind: the hint PAUSE. It orders nothing.
+constexpr std::int32_t kPause = 0x10;
+template <unsigned kLength>
+ORR_COLD Next op_pause(Core* core, Op* op, Left left) {
+    core->publish(op, left);
+    if (const std::uint64_t cycles = core->config.pause_cycles; cycles > 1) {
+        core->paused_pc = core->pc;
+        core->work_counts.paused += cycles - 1;
+        core->charge(left, cycles);
+    }
+    count_scalar(core, ScalarClass::kSystem);
+    op += kLength;
+    ORR_NEXT_SLOW(core, op, left);
+}
+
 template <unsigned kLength>
 Next op_fence(Core* core, Op* op, Left left) {
     if (ORR_UNLIKELY(core->overlay != nullptr)) {
         core->publish(op, left);
         core->held = true;
         ORR_STOP();
+    }
+    if (ORR_UNLIKELY(op->imm == kPause)) {
+        const Handler pause = op_pause<kLength>;
+        ORR_CALL(pause, core, op, left);
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (core->config.tells_acquires) {

@@ -249,7 +249,7 @@ const AccessCounts& Hart::counts() const {
 
 void Hart::stop_for_memory(bool stop) {
     Core& core = impl_->core;
-    core.waited_pc = core.stopped_pc = Core::kNoPc;
+    core.waited_pc = core.stopped_pc = core.paused_pc = Core::kNoPc;
     if (stop)
         core.meter.stop_at_next();
     else
@@ -260,9 +260,10 @@ void Hart::stop_for_memory(bool stop) {
 Hart::Last Hart::last() const {
     const Core& core = impl_->core;
     const auto is_before = [&](std::uint64_t pc) { return core.pc - pc == 4 || core.pc - pc == 2; };
-    if (is_before(core.waited_pc)) return {core.waited_pc, true};
-    if (is_before(core.stopped_pc)) return {core.stopped_pc, false};
-    return {core.pc - 4, false};
+    if (is_before(core.waited_pc)) return {.pc = core.waited_pc, .waited = true};
+    if (is_before(core.paused_pc)) return {.pc = core.paused_pc, .paused = true};
+    if (is_before(core.stopped_pc)) return {.pc = core.stopped_pc};
+    return {.pc = core.pc - 4};
 }
 
 std::uint64_t Hart::asked_at() const {

@@ -78,6 +78,7 @@ struct Config {
     // The bus is told of each access to memory but fetches: slow.
     bool tells_accesses = false;
     bool tells_acquires = false;
+    std::uint64_t pause_cycles = 1;  // that a PAUSE takes, its own one among them
     // Pages of decoded code that are kept, 36 KiB of host memory each: a power of two, 1 to 256.
     std::uint32_t code_pages = 64;
 };
@@ -196,7 +197,7 @@ class Hart {
     // cycles than were left of the budget. `waited`: for memory.
     struct Last {
         std::uint64_t pc = 0;
-        bool waited = false;
+        bool waited = false, paused = false;
     };
     Last last() const;
     // Which instruction asked memory for something, with stop_for_memory(true).

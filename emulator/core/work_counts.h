@@ -26,6 +26,7 @@ struct WorkCounts {
     // Floating point operations with results of 16, 32 and 64 bits, of scalar instructions too: 1 for add,
     // sub, mul, div, sqrt, min and max, 2 for a multiply-add, 0 for all else.
     std::array<std::uint64_t, 3> flops{};
+    std::uint64_t paused = 0;  // cycles for which PAUSEs waited
 
     WorkCounts& operator+=(const WorkCounts& other) {
         for (std::size_t i = 0; i < instructions.size(); ++i)
@@ -36,6 +37,7 @@ struct WorkCounts {
         lanes += other.lanes;
         for (std::size_t i = 0; i < flops.size(); ++i)
             flops[i] += other.flops[i];
+        paused += other.paused;
         return *this;
     }
     bool operator==(const WorkCounts&) const = default;

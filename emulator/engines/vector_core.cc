@@ -33,6 +33,7 @@ Config hart_config(std::uint32_t number, std::uint32_t vlen, std::uint32_t datap
     config.memory = memory;
     config.tells_accesses = checked;
     config.tells_acquires = true;
+    config.pause_cycles = ORR_PAUSE_CYCLES;
     config.trap_to_host = true;
     config.has_exit_pc = true;
     config.exit_pc = ORR_KERNEL_EXIT;
@@ -352,6 +353,7 @@ StopReason VectorCore::run_sampled(const Quantum& quantum) {
         const std::uint64_t which = due == at ? pc : last.pc;
         // It waits first.
         if (last.waited) sampler_->stay(end - 1, which, ORR_PC_LATENCY);
+        if (last.paused) sampler_->stay(end - 1, which, ORR_PC_PAUSE);
         sampler_->stay(end, which, ORR_PC_ISSUE);
     }
     sampler_->asked(hart_.counts(), hart_.asked_at());

@@ -232,7 +232,8 @@ void VectorUnit::Impl::price(Core& core, const Quantum& did, ModelTime now) {
     core.busy = {.since = now,
                  .computed = later(now, duration_ps(did.cycles, config.hz)),
                  .latency = duration_ps(accesses.waited, config.hz),
-                 .launch = duration_ps(did.launch, config.hz)};
+                 .launch = duration_ps(did.launch, config.hz),
+                 .pause = duration_ps(did.counts.paused, config.hz)};
     if (!core.owed.any()) return context.events.schedule(core.event, core.computed);
     move_owed(core, now);
 }
@@ -333,13 +334,16 @@ void VectorUnit::Impl::count_busy(Core& core, ModelTime now) {
     const ModelTime latency = std::min(busy.latency, passed);
     const ModelTime launch = std::min(busy.launch, passed - latency);
     context.counters.add(ORR_CTR_VECTOR_LATENCY_PS, latency);
+    const ModelTime pause = std::min(busy.pause, passed - latency - launch);
     context.counters.add(ORR_CTR_VECTOR_LAUNCH_PS, launch);
+    context.counters.add(ORR_CTR_VECTOR_PAUSE_PS, pause);
     JobCounter& job = core.port->job_counter();
     if (!job.on()) return;
     job.add(ORR_JOB_BUSY_PS, passed);
     if (now > busy.computed) job.add(ORR_JOB_BANDWIDTH_PS, now - busy.computed);
     job.add(ORR_JOB_LATENCY_PS, latency);
     job.add(ORR_JOB_LAUNCH_PS, launch);
+    job.add(ORR_JOB_PAUSE_PS, pause);
 }
 
 void VectorUnit::Impl::count_asked(Core& core, ModelTime now) {

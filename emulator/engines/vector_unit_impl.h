@@ -60,7 +60,7 @@ class VectorUnit::Impl {
         ModelTime asked = kNever;
         // The quantum whose time passes: since when, when its cycles are over, and its waits among them.
         struct Busy {
-            ModelTime since = kNever, computed = 0, latency = 0, launch = 0;
+            ModelTime since = kNever, computed = 0, latency = 0, launch = 0, pause = 0;
         };
         Busy busy;
         bool sampled = false;  // the core has samples of its quantum

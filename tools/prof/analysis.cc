@@ -341,6 +341,7 @@ void CounterSums::add(const Work& work) {
     bandwidth_ps += counters.bandwidth_ps;
     link_ps += counters.link_ps;
     launch_ps += counters.launch_ps;
+    pause_ps += counters.pause_ps;
     queued_ps += counters.queued_ps;
     instructions += counters.instructions;
     simd_int += counters.simd_int;
@@ -361,6 +362,7 @@ void CounterSums::add(const CounterSums& others) {
     bandwidth_ps += others.bandwidth_ps;
     link_ps += others.link_ps;
     launch_ps += others.launch_ps;
+    pause_ps += others.pause_ps;
     queued_ps += others.queued_ps;
     instructions += others.instructions;
     simd += others.simd;

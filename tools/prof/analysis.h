@@ -97,6 +97,7 @@ struct CounterSums {
     std::uint64_t runs = 0;
     std::uint64_t used_ps = 0;  // as work has it: with what hands groups over to cores
     std::uint64_t busy_ps = 0, latency_ps = 0, bandwidth_ps = 0, link_ps = 0, launch_ps = 0, queued_ps = 0;
+    std::uint64_t pause_ps = 0;
     std::uint64_t instructions = 0, simd = 0, simd_int = 0, lanes = 0, lanes_active = 0;
     std::uint64_t vram_bytes = 0, host_bytes = 0, link_bytes = 0;
     void add(const Work& work);  // that was counted
@@ -106,7 +107,7 @@ struct CounterSums {
     }
     // In which cores waited for nothing.
     std::uint64_t computing_ps() const {
-        return busy_ps - std::min(busy_ps, latency_ps + bandwidth_ps + link_ps + launch_ps);
+        return busy_ps - std::min(busy_ps, latency_ps + bandwidth_ps + link_ps + launch_ps + pause_ps);
     }
     double of_instructions(std::uint64_t count) const {
         return instructions == 0 ? 0 : static_cast<double>(count) / static_cast<double>(instructions);

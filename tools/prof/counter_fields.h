@@ -17,7 +17,7 @@ struct CounterField {
     const char* unit;
 };
 // In the order of the record.
-inline constexpr std::array<CounterField, 40> kCounterFields = {{
+inline constexpr std::array<CounterField, 41> kCounterFields = {{
     {"busy_ps", &WorkCountersRecord::busy_ps, "vector_busy_ps", "ps"},
     {"vram_read", &WorkCountersRecord::vram_read, "vram_read", "bytes"},
     {"vram_written", &WorkCountersRecord::vram_written, "vram_written", "bytes"},
@@ -58,6 +58,7 @@ inline constexpr std::array<CounterField, 40> kCounterFields = {{
     {"copy_link_ps", &WorkCountersRecord::copy_link_ps, "copy_link_ps", "ps"},
     {"copy_credit_ps", &WorkCountersRecord::copy_credit_ps, "copy_credit_ps", "ps"},
     {"copy_peer_ps", &WorkCountersRecord::copy_peer_ps, "copy_peer_ps", "ps"},
+    {"pause_ps", &WorkCountersRecord::pause_ps, "vector_pause_ps", "ps"},
 }};
 
 // A record ends in front of the first that is not known, as the card or whoever wrote it does not count it.

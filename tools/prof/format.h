@@ -244,8 +244,10 @@ struct WorkCountersRecord {
     std::uint64_t copy_credit_ps;
     std::uint64_t copy_peer_ps;
     std::uint64_t link_ports;  // bit n: bytes of it went through link port n; 0: of none, or not known
+    // Since 1.6, of kernels.
+    std::uint64_t pause_ps;  // of busy_ps: between looks whether others have come
 };
-static_assert(sizeof(WorkCountersRecord) == 368);
+static_assert(sizeof(WorkCountersRecord) == 376);
 
 // Which counters of a device the Sample records behind it have, until another SampleSet of that device.
 struct SampleSetRecord {
@@ -300,8 +302,9 @@ enum class PcStall : std::uint32_t {
     kLink = 3,       // waits for other cards' memory
     kLaunch = 4,     // starts a work-item
     kBarrier = 5,    // comes to a barrier (1.2)
+    kPause = 6,      // pauses between looks whether others have come (1.6)
 };
-inline constexpr std::size_t kPcStalls = 6;
+inline constexpr std::size_t kPcStalls = 7;
 
 // A part of what one call did: a node of a graph, a task, a member's part in a barrier; as orrProfStep has
 // it. head.text: the kernel, the task, "copy", "host node", "barrier".

@@ -10,8 +10,8 @@
 namespace orrery::prof {
 
 const char* name_of_stall(std::uint32_t stall) {
-    static constexpr std::array<const char*, kPcStalls> kNames{"computing", "latency", "bandwidth",
-                                                               "link",      "launch",  "barrier"};
+    static constexpr std::array<const char*, kPcStalls> kNames{"computing", "latency", "bandwidth", "link",
+                                                               "launch",    "barrier", "pause"};
     return stall < kNames.size() ? kNames.at(stall) : "unknown";
 }
 

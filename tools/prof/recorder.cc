@@ -415,7 +415,7 @@ class Recorder {
         constexpr std::size_t kHead = offsetof(orrProfWorkCounters, busy_ps);
         constexpr std::size_t kBytes = sizeof record - offsetof(WorkCountersRecord, busy_ps);
         static_assert(kBytes == sizeof did - kHead);
-        static_assert(offsetof(WorkCountersRecord, link_ports) == sizeof record - sizeof record.link_ports);
+        static_assert(offsetof(WorkCountersRecord, pause_ps) == sizeof record - sizeof record.pause_ps);
         static_assert(offsetof(WorkCountersRecord, instructions) - offsetof(WorkCountersRecord, busy_ps) ==
                       offsetof(orrProfWorkCounters, instructions) - kHead);
         const std::size_t known = std::clamp(did.size, kHead, sizeof did) - kHead;

@@ -106,8 +106,9 @@ std::optional<Said> compute(const Facts& facts) {
         said.advice = "fewer operations, or of fewer bits: nothing else makes it faster on this card";
     } else if (simd < 0.3) {
         said.advice =
-            "it is scalar code: compile it for vectors, or give its loops a form that vectorises. Cores that "
-            "look again and again whether others have come count as that, too: record --pc shows such loops";
+            "it is scalar code: compile it for vectors, or give its loops a form that vectorises. Loops that "
+            "look again and again whether others have come count as that, too, if they do not pause between "
+            "looks (as orr::grid_barrier does): record --pc shows them";
     } else if (lanes < 0.6) {
         said.advice = "most of each vector is unused: longer rows, or larger register groups";
     }
@@ -410,7 +411,7 @@ std::optional<Said> other_card(const Facts& facts) {
 std::optional<Said> imbalance(const Facts& facts) {
     const std::uint32_t cores = facts.device.device->cores();
     if (cores == 0) return {};
-    Said said{.share = facts.shares.unused_cores};
+    Said said{.share = facts.shares.unused_cores + facts.shares.waits};
     bool few = false;
     said.evidence = longest_kernels(facts, [&](const KernelSums& kernel) {
         few = few || (kernel.groups != 0 && kernel.groups < cores);
@@ -419,7 +420,14 @@ std::optional<Said> imbalance(const Facts& facts) {
     });
     said.bound = fmt::format("{} vector cores", cores);
     said.gap = fmt::format("{} less with all of them at work", time_of(facts, said.share));
-    if (few)
+    if (facts.shares.waits > facts.shares.unused_cores) {
+        said.title = "cores that wait for others at barriers of a launch";
+        said.evidence += "; of the time that these took, cores waited for others that had not come: " +
+                         stalls(facts, &CounterSums::pause_ps);
+        said.advice =
+            "between two barriers (orr::grid_barrier) give each group as much to do, or let groups that have "
+            "less go on with what needs no others";
+    } else if (few)
         said.advice = fmt::format(
             "there are fewer work-groups than cores: make more of them, {} or a multiple "
             "of it, or run kernels beside each other in several streams",

@@ -50,8 +50,9 @@ void add_counters(orrProfWorkCounters& sum, const orrProfWorkCounters& more) noe
         all.at(i) = i < known ? all.at(i) + own.at(i) : 0;
     const auto cores = std::max(sum.cores, more.cores), ports = sum.link_ports | more.link_ports;
     sum = std::bit_cast<orrProfWorkCounters>(all);
-    sum.cores = known > offsetof(orrProfWorkCounters, cores) / sizeof(std::uint64_t) ? cores : 0;
-    sum.link_ports = known == all.size() ? ports : 0;
+    const auto knows = [&](std::size_t offset) { return known > offset / sizeof(std::uint64_t); };
+    sum.cores = knows(offsetof(orrProfWorkCounters, cores)) ? cores : 0;
+    sum.link_ports = knows(offsetof(orrProfWorkCounters, link_ports)) ? ports : 0;
 }
 
 void add_work(RangeSums& to, const orrProfWork& one) noexcept {

@@ -20,7 +20,8 @@ constexpr std::size_t kBatch = 256;
 
 static_assert(orrProfStallComputing == ORR_PC_ISSUE && orrProfStallLatency == ORR_PC_LATENCY &&
               orrProfStallBandwidth == ORR_PC_BANDWIDTH && orrProfStallLink == ORR_PC_LINK &&
-              orrProfStallLaunch == ORR_PC_LAUNCH && orrProfStallBarrier == ORR_PC_BARRIER);
+              orrProfStallLaunch == ORR_PC_LAUNCH && orrProfStallBarrier == ORR_PC_BARRIER &&
+              orrProfStallPause == ORR_PC_PAUSE);
 
 std::string text_of(const PcWanted& wanted) {
     std::string text;

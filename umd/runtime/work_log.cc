@@ -47,7 +47,8 @@ constexpr std::array<std::uint64_t Counters::*, ORR_JOB_COUNTERS> kCounters{
     &Counters::copy_vram_ps,    &Counters::copy_pcie_ps,
     &Counters::copy_latency_ps, &Counters::copy_translation_ps,
     &Counters::copy_link_ps,    &Counters::copy_credit_ps,
-    &Counters::copy_peer_ps,    &Counters::link_ports};
+    &Counters::copy_peer_ps,    &Counters::link_ports,
+    &Counters::pause_ps};
 using Words = std::array<std::uint64_t, 1 + ORR_JOB_COUNTERS>;
 consteval bool in_order() {
     Counters numbered{};
@@ -109,12 +110,14 @@ bool WorkLog::want() noexcept {
 
 void WorkLog::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
+    LookPause pause;
     while (!stop.stop_requested()) {
         if (state_.load() != State::kOn) {
             wake_.wait(lock, stop, [this] { return state_.load() == State::kOn; });
+            pause = {};
             continue;
         }
-        wake_.wait_for(lock, stop, kPause, [] { return false; });
+        wake_.wait_for(lock, stop, pause.length(), [] { return false; });
         lock.unlock();
         // Looked at before: whoever stops them inside of a callback is told the last ones.
         const bool unheld = context_.pc_log().unheld();

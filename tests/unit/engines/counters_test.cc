@@ -195,6 +195,19 @@ TEST_F(CounterTruth, OfWaitsForMemory) {
     EXPECT_EQ(count(ORR_CTR_VECTOR_QUEUED_PS), config().launch_ps);
 }
 
+// Each waits for all of its cycles but its own one.
+TEST_F(CounterTruth, OfPauses) {
+    constexpr std::uint64_t kTimes = 400, kGroups = 3;
+    run(desc(kPauses, {kTimes}, kGroups));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_PAUSE_PS), kGroups * kTimes * (ORR_PAUSE_CYCLES - 1) * kCycle);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_INSTRUCTIONS), kGroups * (3 * kTimes + 2));
+    EXPECT_EQ(count(ORR_CTR_VECTOR_SCALAR_SYSTEM), kGroups * kTimes);
+    EXPECT_EQ(count(ORR_CTR_VECTOR_BUSY_PS),
+              count(ORR_CTR_VECTOR_INSTRUCTIONS) * kCycle + count(ORR_CTR_VECTOR_LAUNCH_PS) +
+                  count(ORR_CTR_VECTOR_LATENCY_PS) + count(ORR_CTR_VECTOR_BANDWIDTH_PS) +
+                  count(ORR_CTR_VECTOR_PAUSE_PS));
+}
+
 // Kernels of one group each and all as long, for one core: each waits for all before it.
 TEST_F(CounterTruth, OfKernelsThatQueue) {
     constexpr unsigned kTimes = 700;

@@ -664,6 +664,11 @@ void publish(uint64_t* args) {
     if (args[3] == 3) asm volatile("fence rw, rw\n fence rw, rw" : : : "memory");
 }
 
+// args: how many
+[[gnu::naked]] void pauses(uint64_t*) {
+    asm volatile("ld a1, 0(a0)\n 1: .4byte 0x0100000f\n addi a1, a1, -1\n bnez a1, 1b\n ret\n");
+}
+
 using Entry = void (*)(uint64_t*);
 [[gnu::section(".table"), gnu::used]] constinit const Entry table[orrery::emu::test::kKernels] = {
     histogram,    atomics,       local,   floats,     ids,         registers, clock,
@@ -673,6 +678,7 @@ using Entry = void (*)(uint64_t*);
     triad,        chase,         gather,  fused,      masked,      share,     share_rows,
     write_one,    mix_alone,     race,    hand_over,  stop_at,     old_stack, follow,
     post,         mailbox,       product, take_turns, sum,         copy_rows, publish,
+    pauses,
 };
 
 }  // namespace

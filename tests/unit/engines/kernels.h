@@ -53,6 +53,7 @@ enum Kernel : unsigned {
     kSum,
     kCopyRows,
     kPublish,
+    kPauses,
     kKernels,
 };
 

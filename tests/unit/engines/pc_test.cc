@@ -91,6 +91,20 @@ struct Card {
     std::uint64_t described = 0;
 };
 
+// The instruction that pauses has its waits, and each that it executes.
+TEST(Pc, OfPausesAreTheirs) {
+    constexpr std::uint64_t kTimes = 50, kGroups = 3;
+    Card card;
+    card.unit->sample(kCycle);
+    card.start(0, card.desc(kPauses, {kTimes}, kGroups));
+    card.rig.run();
+    EXPECT_EQ(card.all() * kCycle, card.count(ORR_CTR_VECTOR_BUSY_PS));
+    EXPECT_EQ(card.of_cause(ORR_PC_PAUSE) * kCycle, card.count(ORR_CTR_VECTOR_PAUSE_PS));
+    EXPECT_EQ(card.at(card.pc(kPauses, 1), ORR_PC_PAUSE), kGroups * kTimes * (ORR_PAUSE_CYCLES - 1));
+    EXPECT_EQ(card.at(card.pc(kPauses, 1), ORR_PC_ISSUE), kGroups * kTimes);
+    EXPECT_EQ(card.of_cause(ORR_PC_ISSUE), card.count(ORR_CTR_VECTOR_INSTRUCTIONS));
+}
+
 // A load that misses, and two instructions around it.
 TEST(Pc, OfAChaseIsTheLoadThatWaits) {
     constexpr std::uint64_t kSteps = 700, kGroups = 3;

@@ -128,6 +128,7 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_VECTOR_BANDWIDTH_PS, kLinesOfKernels},
     {ORR_CTR_VECTOR_LINK_PS, {"engines/wait_truth_test.cc", "PeerWaits", "KernelsWaitForEachAnswer"}},
     {ORR_CTR_VECTOR_LAUNCH_PS, kWaitsForMemory},
+    {ORR_CTR_VECTOR_PAUSE_PS, {"engines/counters_test.cc", "CounterTruth", "OfPauses"}},
     {ORR_CTR_VECTOR_BARRIERS, {"engines/counters_test.cc", "CounterTruth", "OfBarriers"}},
     {ORR_CTR_VECTOR_SIMD_INT, kTriad},
     {ORR_CTR_VECTOR_SIMD_FP, {"engines/counters_test.cc", "CounterTruth", "OfAProduct"}},

@@ -516,6 +516,7 @@ TEST_F(Work, HasCountersWhereTheyAreWanted) {
         EXPECT_EQ(all[0].counters->copy_setup_ps, first + ORR_JOB_COPY_SETUP_PS);
         EXPECT_EQ(all[0].counters->copy_peer_ps, first + ORR_JOB_COPY_PEER_PS);
         EXPECT_EQ(all[0].counters->link_ports, first + ORR_JOB_LINK_PORTS);
+        EXPECT_EQ(all[0].counters->pause_ps, first + ORR_JOB_PAUSE_PS);
     }
     // A wait has none.
     Watched again(orrProfWantWork | orrProfWantCounters);

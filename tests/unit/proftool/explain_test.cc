@@ -466,6 +466,17 @@ TEST_F(Explain, FindsUnequalWorkGroups) {
     EXPECT_THAT(first().advice, HasSubstr("equal length"));
 }
 
+// All cores have a group, and most of them pause until the one has come.
+TEST_F(Explain, FindsGroupsThatWaitForOthers) {
+    counted(0, 100, [](WorkCountersRecord& counters) { counters.pause_ps = counters.busy_ps * 7 / 10; });
+    EXPECT_EQ(first().rule, "imbalance");
+    EXPECT_NEAR(first().share, 0.7, 0.01);
+    EXPECT_EQ(first().title, "cores that wait for others at barriers of a launch");
+    EXPECT_THAT(first().evidence, HasSubstr("cores waited for others that had not come: saxpy 70 %"));
+    EXPECT_THAT(first().gap, HasSubstr("70.000 us less"));
+    EXPECT_THAT(first().advice, HasSubstr("between two barriers"));
+}
+
 TEST_F(Explain, FindsOthersOnTheCardAndQuotas) {
     const auto add = [&] {
         for (std::uint64_t i = 0; i < 5; ++i) {

@@ -145,7 +145,7 @@ TEST_F(Export, WhatWasNotCountedIsNull) {
     EXPECT_EQ(ask(counters + "2"), Rows{"5||||null"});
     EXPECT_EQ(ask("SELECT counted, tlb_walked, typeof(copy_setup_ps) FROM stream_work"), Rows{"2|10|null"});
     ASSERT_TRUE(export_csv(model, folder_ / "csv"));
-    EXPECT_THAT(contents(folder_ / "csv/work_counters.csv"), HasSubstr(",5,,,,,,,,,,\r\n"));
+    EXPECT_THAT(contents(folder_ / "csv/work_counters.csv"), HasSubstr(",5,,,,,,,,,,,\r\n"));
 }
 
 TEST_F(Export, MakesFilesOfTheSame) {

@@ -149,7 +149,7 @@ TEST_F(Ranges, OfWhatWasNotCountedHaveNoSums) {
     both.add(sums[0]);
     EXPECT_EQ(both.counter(first_unknown), std::nullopt);
     const std::string text = stat_text(model);
-    EXPECT_THAT(text, HasSubstr("\n    and 9 that are not known\n"));
+    EXPECT_THAT(text, HasSubstr("\n    and 10 that are not known\n"));
     EXPECT_THAT(text, Not(HasSubstr("copy_setup_ps")));
     const std::string json = report_json(model, 10);
     EXPECT_THAT(json, HasSubstr("\"copy_setup_ps\": null"));
@@ -178,7 +178,7 @@ TEST_F(Ranges, ThePageIsToldWhatWasNotCounted) {
         at += bytes;
     }
     // `cores` too.
-    EXPECT_EQ(known, std::string({'\x29', '\x20'}));
+    EXPECT_EQ(known, std::string({'\x2a', '\x20'}));
 }
 
 // What cards did for each stream, and for the process.

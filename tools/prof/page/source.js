@@ -1,6 +1,6 @@
 // Where vector cores were in kernels when they were looked at, by line.
 
-const stallNames = ["computing", "latency", "memory", "links", "start of an item", "barrier"];
+const stallNames = ["computing", "latency", "memory", "links", "start of an item", "barrier", "pause"];
 
 class SourceView {
   constructor(profile) {

@@ -194,8 +194,9 @@ inline void grid_barrier(GridBarrier* barrier, uint32_t groups = grid_groups(),
             __atomic_store_n(&barrier->arrived, 0, __ATOMIC_RELAXED);
             __atomic_store_n(&barrier->round, round + 1, __ATOMIC_RELEASE);
         } else {
-            while (__atomic_load_n(&barrier->round, __ATOMIC_ACQUIRE) == round) {
-            }
+            /* PAUSE: the core counts it as waiting, which no look is. */
+            while (__atomic_load_n(&barrier->round, __ATOMIC_ACQUIRE) == round)
+                __asm__ volatile(".4byte 0x0100000f");
         }
     }
     if (!alone) orr::barrier(place);

@@ -143,6 +143,7 @@ typedef struct orrProfWorkCounters {
     uint64_t copy_credit_ps;
     uint64_t copy_peer_ps;
     uint64_t link_ports; /**< of copies: bit n: bytes of it went through link port n */
+    uint64_t pause_ps;   /**< of busy_ps: pauses between looks whether others have come (orr::grid_barrier) */
 } orrProfWorkCounters;
 
 /**
@@ -432,6 +433,7 @@ typedef enum orrProfStall {
     orrProfStallLink = 3,      /**< waits for other cards' memory */
     orrProfStallLaunch = 4,    /**< starts a work-item */
     orrProfStallBarrier = 5,   /**< comes to a barrier */
+    orrProfStallPause = 6,     /**< pauses between looks whether others have come (orr::grid_barrier) */
 } orrProfStall;
 
 /**

@@ -34,7 +34,7 @@
 
 #define ORR_ID_MAGIC 0x5952524fu /* "ORRY" */
 #define ORR_HW_VERSION_MAJOR 2u
-#define ORR_HW_VERSION_MINOR 15u
+#define ORR_HW_VERSION_MINOR 16u
 #define ORR_HW_VERSION ((ORR_HW_VERSION_MAJOR << 16) | ORR_HW_VERSION_MINOR)
 
 /* --- life of the card --- */

@@ -245,7 +245,9 @@
     X(108, CORE_ATOMICS, "core_atomics", "instructions", "core", \
       "Of core_instructions: AMOs, LR and SC.") \
     X(109, CORE_SYSTEM, "core_system", "instructions", "core", \
-      "Of core_instructions: accesses to CSRs, fences, WFI and MRET. With the six before it is core_instructions.")
+      "Of core_instructions: accesses to CSRs, fences, WFI and MRET. With the six before it is core_instructions.") \
+    X(110, VECTOR_PAUSE_PS, "vector_pause_ps", "ps", "vector", \
+      "Of vector_busy_ps: pauses (the instruction PAUSE) between looks whether others have come, as at barriers of a launch.")
 
 /* clang-format on */
 

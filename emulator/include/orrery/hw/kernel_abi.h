@@ -38,6 +38,12 @@
 #define ORR_CALL_BARRIER 0x4f525201u
 #define ORR_CALL_ASSERT 0x4f525202u
 
+/*
+ * PAUSE (Zihintpause: fence w, with nothing behind) takes so many cycles since 2.16, and stores and loads nothing: for loops
+ * that look again and again whether others have come. Before, and in other harts, it takes one.
+ */
+#define ORR_PAUSE_CYCLES 32u
+
 /* Causes beside those of RISC-V (mcause) in ORR_DONE_TRAP, and what stands in detail in place of the pc. */
 #define ORR_TRAP_ASSERT 0x100u /* a0 */
 #define ORR_TRAP_BARRIER_OTHER 0x101u /* the item is at a barrier other than that of item 0: its a0; that of item 0 in SOC_DONE_OTHER */

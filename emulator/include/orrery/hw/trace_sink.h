@@ -63,7 +63,8 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 #define ORR_PC_LAUNCH 4u  /* VECTOR_LAUNCH_PS: before the work-item's first instruction, or behind a barrier \
                            */
 #define ORR_PC_BARRIER 5u /* comes to a barrier, VECTOR_BARRIERS */
-#define ORR_PC_CAUSES 6u
+#define ORR_PC_PAUSE 6u /* VECTOR_PAUSE_PS */
+#define ORR_PC_CAUSES 7u
 
 /*
  * X(number, NAME, "meaning"). Each is what ORR_CTR_* of that name counts, of this job alone; of a copy or
@@ -113,7 +114,8 @@ ORR_ASSERT_SIZE(struct orr_trace_sink, 64);
 	X(38, COPY_LINK_PS, "COPY_LINK_PS") \
 	X(39, COPY_CREDIT_PS, "COPY_CREDIT_PS") \
 	X(40, COPY_PEER_PS, "COPY_PEER_PS; what BUSY_PS has beside these nine is COPY_MOVE_PS") \
-	X(41, LINK_PORTS, "of a copy: bit n: bytes of it went through link port n; of kernels 0")
+	X(41, LINK_PORTS, "of a copy: bit n: bytes of it went through link port n; of kernels 0") \
+	X(42, PAUSE_PS, "VECTOR_PAUSE_PS")
 /* clang-format on */
 #define ORR_JOB_COUNTER_ENUM_(number, NAME, ...) ORR_JOB_##NAME = number,
 enum orr_job_counter { ORR_JOB_COUNTER_LIST(ORR_JOB_COUNTER_ENUM_) ORR_JOB_COUNTERS };
