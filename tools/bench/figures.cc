@@ -282,6 +282,16 @@ const std::array kFigures = {
     Figure{"a record of a full ring, told, lost", "prof", {}, "", "", "", {kAtMost, 0, kMost}},
     Figure{"a record of a full ring, recorded", "prof", {}, "", "ns", ""},
     Figure{"a record of a full ring, recorded, lost", "prof", {}, "", "", "", {kAtMost, 0, kMost}},
+    // On the host, with a card that does nothing else: from record to record.
+    Figure{"records while others come, a million a second", "prof", {}, "", "ns", "", {kAtMost, 1010}},
+    Figure{"records while others come, a million a second, time on a CPU", "prof", {}, "", "ns", ""},
+    Figure{
+        "records while others come, a million a second, lost", "prof", {}, "", "", "", {kAtMost, 0, kMost}},
+    Figure{"records while others come, a million a second, waiting at most", "prof", {}, "", "", ""},
+    Figure{"records while others come, as many as can be", "prof", {}, "", "ns", ""},
+    Figure{"records while others come, as many as can be, time on a CPU", "prof", {}, "", "ns", ""},
+    Figure{"records while others come, as many as can be, lost", "prof", {}, "", "", ""},
+    Figure{"records while others come, as many as can be, waiting at most", "prof", {}, "", "", ""},
     Figure{"making the page", "page", {}, "", "s", ""},
     Figure{"opening the page", "page", {}, "", "s", "", {kHostTime, 3, kMost}},
     Figure{"frames, everything in sight, moved", "page", {}, "", "ms", "", {kHostTime, 50, kP95}},

@@ -11,6 +11,7 @@
 
 #include "tests/bench/compute/guest_program.h"
 #include "tests/bench/prof/shape.h"
+#include "tests/bench/prof/steady.h"
 #include "tools/bench/measured.h"
 
 namespace orrery::bench {
@@ -90,6 +91,7 @@ void measure(Measured& measured, char** command) {
         add_costs(all, guest, work);
     for (auto& [name, one] : all)
         measured.add(std::move(one));
+    add_steady_drains(measured);
 }
 
 }  // namespace
