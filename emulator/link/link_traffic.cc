@@ -146,7 +146,8 @@ bool SharedLink::take_first() {
 
 bool SharedLink::poll() {
     ++rounds_;
-    if (rounds_ % kAliveEvery != 0 && is_quiet() && !receiver_.has_other_news()) {
+    bool waits = congested();
+    if (rounds_ % kAliveEvery != 0 && !waits && is_quiet() && !receiver_.has_other_news()) {
         if (!receiver_.has_news()) {
             if (!in_step_ && receiver_.has_given()) tell_of_room();
             return false;
@@ -154,7 +155,10 @@ bool SharedLink::poll() {
         if (!in_step_) return take_first();
     }
     // Once the peer is up it sends.
-    if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) service();
+    if (rounds_ % kServiceEvery == 0 || state_ == ORR_LINK_TRAINING) {
+        service();
+        waits = congested();
+    }
     if (draining_) {
         for (link::Forwarder* forwarder : {&forwarder_, &back_forwarder_})
             if (forwarder->has_news()) return pass_on(*forwarder);
@@ -163,7 +167,7 @@ bool SharedLink::poll() {
     if (!up()) return false;
     if (rounds_ % kAliveEvery == 0) receiver_.show_alive();
     if (is_switch_ || peer_is_switch_) look_at_shown();
-    if (congested()) {
+    if (waits) {
         poll_room();
         if (!up()) return true;
     }

@@ -125,11 +125,10 @@ class SharedLink {
     void tell_peer_drained(std::uint64_t drains);
 
     bool poll();
-    // Nobody waits for anything, nothing is known to come, and no switch shows anything: poll() has nothing
-    // to do but for what it sees now. What comes meanwhile waits for as long as this takes.
+    // Nothing is known to come, and no switch shows anything: where nobody waits for room either, poll() has
+    // nothing to do but for what it sees now. What comes meanwhile waits for as long as this takes.
     bool is_quiet() const {
-        return up() && arrivals() == 0 && !congested() && !receiver_.held() && !is_switch_ &&
-               !peer_is_switch_;
+        return up() && arrivals() == 0 && !receiver_.held() && !is_switch_ && !peer_is_switch_;
     }
     // A message that nobody has looked at, of a link that is quiet.
     bool take_first();

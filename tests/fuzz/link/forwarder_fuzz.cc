@@ -21,7 +21,9 @@ struct Cards {
         : net(2, false),
           receiver(
               net[0].events, net[0].vram, net[0].counters, [](std::uint64_t) {}, [] { return true; },
-              [](std::uint64_t, std::uint64_t) {}, [](std::uint32_t, std::uint32_t) { return false; },
+              [](std::uint64_t, std::uint64_t) {},
+              {.come_here = [](std::uint32_t) { return false; },
+               .epoch_of = [](std::uint32_t) { return 0u; }},
               {.room = [](const link::Message&) { return true; },
                .give = [](const link::Message&, link::Status, std::span<const std::uint8_t>,
                           std::uint64_t) {}},

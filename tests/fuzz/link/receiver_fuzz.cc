@@ -19,7 +19,8 @@ struct Card {
           receiver(
               events, vram, counters, [](std::uint64_t) {}, [] { return true; },
               [](std::uint64_t, std::uint64_t) {},
-              [](std::uint32_t node, std::uint32_t epoch) { return node == kPeer && epoch == 0; },
+              {.come_here = [](std::uint32_t node) { return node == kPeer; },
+               .epoch_of = [](std::uint32_t) { return 0u; }},
               {.room = [](const link::Message&) { return true; },
                .give =
                    [this](const link::Message&, link::Status, std::span<const std::uint8_t> data,
@@ -116,7 +117,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         // A semaphore of this card is closed, with or without the peer's pokes taken.
         if (how % 16 == 1) static_cast<void>(card.receiver.hurry_to(kGranted + 16 * (how / 16)));
         if (how % 32 == 1) card.receiver.give_owed();
-        for (auto done = card.receiver.pump(); done && *done; done = card.receiver.pump()) {
+        // The short way of a signal, if it is one.
+        if (how % 64 >= 32 && !card.receiver.held()) {
+            const auto [first, wrong] = card.receiver.first();
+            if (first != nullptr && first->arrival_ps <= card.events.system_now())
+                static_cast<void>(card.receiver.take_signal(*first));
+        }
+        while (card.receiver.pump() == link::Receiver::Pumped::kDid) {
         }
         const ModelTime wanted = card.receiver.wanted();
         if (wanted != kNever && wanted < card.events.now() + (ModelTime{1} << 40))
