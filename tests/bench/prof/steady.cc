@@ -23,23 +23,35 @@ namespace {
 using umd::now_ns;
 
 struct Told {
-    std::atomic<std::uint64_t> work{0}, lost{0}, cpu_ns{0};
+    std::atomic<std::uint64_t> work{0}, lost{0};
+    // Of the library's thread: so many records, and its time on a CPU for them.
+    std::uint64_t counted = 0, cpu_ns = 0;
+    const std::thread::id program = std::this_thread::get_id();
+
     static void told(void* user, const orrProfRecord* record) {
         auto& all = *static_cast<Told*>(user);
-        const auto& work = *static_cast<const orrProfWork*>(record->params);
-        if (record->kind == orrProfWorkDone) {
-            // A look at the thread's clock for each would be most of what it takes.
-            if (all.work.fetch_add(1, std::memory_order_relaxed) % 4096 == 0) all.look();
-        } else if (record->kind == orrProfWorkLost) {
-            all.lost += std::max<std::uint64_t>(work.lost, 1);
-        }
+        if (record->kind == orrProfWorkLost)
+            all.lost += std::max<std::uint64_t>(static_cast<const orrProfWork*>(record->params)->lost, 1);
+        if (record->kind != orrProfWorkDone) return;
+        // A look at the thread's clock for each would be most of what it takes.
+        const std::uint64_t work = all.work.fetch_add(1, std::memory_order_relaxed) + 1;
+        if (work % 4096 == 0 && std::this_thread::get_id() != all.program) all.look(work);
     }
-    void look() {
+    void look(std::uint64_t so_far) {
         timespec now{};
         ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        cpu_ns =
+        const std::uint64_t cpu =
             static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+        if (last_work_ != 0) {
+            counted += so_far - last_work_;
+            cpu_ns += cpu - last_cpu_;
+        }
+        last_work_ = so_far;
+        last_cpu_ = cpu;
     }
+
+  private:
+    std::uint64_t last_work_ = 0, last_cpu_ = 0;
 };
 
 struct Drained {
@@ -82,8 +94,10 @@ Drained drain(double seconds, std::uint64_t each_second) {
         if (system.recorded() - recorded != given) throw std::runtime_error("the card has not recorded all");
         all.per_second = static_cast<double>(told.work - before) / took;
         all.lost = static_cast<double>(given - (told.work - before));
+        if ((told.lost == 0) != (all.lost == 0)) throw std::runtime_error("what is lost is not told as lost");
         all.most_waiting = static_cast<double>(system.most_waiting());
-        all.cpu_ns_each = static_cast<double>(told.cpu_ns) / static_cast<double>(told.work);
+        all.cpu_ns_each =
+            static_cast<double>(told.cpu_ns) / static_cast<double>(std::max<std::uint64_t>(told.counted, 1));
     }
     check(orrProfUnsubscribe(subscription));
     return all;
