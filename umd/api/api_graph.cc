@@ -233,6 +233,7 @@ orrError_t orrGraphInstantiate(orrGraphExec_t* exec, orrGraph_t graph, unsigned 
         if (exec == nullptr) return null_argument("exec");
         ORR_TRY(known, check_flags(flags, 0, "orrGraphInstantiate"));
         ORR_TRY(found, find_graph(runtime, graph));
+        runtime.offer_again();
         ORR_TRY(made, GraphExec::create(runtime, (*found)->copy_nodes()));
         ORR_TRY(handle, give_handle(runtime.graph_execs, std::move(*made), "instantiated graphs"));
         *exec = static_cast<orrGraphExec_t>(*handle);

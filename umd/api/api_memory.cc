@@ -8,6 +8,9 @@ namespace {
 
 // Everything that may still use memory of this device (kHost: of the host).
 Status drain_users(Runtime& runtime, int device) {
+    if (device != kHost) {
+        ORR_TRY(copied, runtime.host_copies().wait(device));
+    }
     for (Context* context : runtime.contexts()) {
         const bool uses = device == kHost || context->device() == device ||
                           runtime.memory().peer_enabled(context->device(), device);

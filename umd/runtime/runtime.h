@@ -11,6 +11,7 @@
 #include "umd/runtime/context.h"
 #include "umd/runtime/event.h"
 #include "umd/runtime/handle_table.h"
+#include "umd/runtime/host_copies.h"
 #include "umd/runtime/library.h"
 #include "umd/runtime/memory.h"
 #include "umd/runtime/module.h"
@@ -82,6 +83,7 @@ class Runtime {
     Result<Found> find_foreign(int fd);
 
     Memory& memory() { return memory_; }
+    HostCopies& host_copies() { return host_copies_; }
 
     // Null: the null stream of the thread's current device.
     Result<std::shared_ptr<Stream>> stream(orrStream_t handle);
@@ -120,6 +122,7 @@ class Runtime {
     std::vector<std::unique_ptr<Card>> cards_;
     Memory memory_;
     Fleet fleet_;
+    HostCopies host_copies_;
 };
 
 // The thread's current device.

@@ -260,8 +260,8 @@ std::unexpected<Error> not_reached(Runtime& runtime, int device, const Allocatio
     if (*linked) return std::unexpected(std::move(refused));
     return fail(orrErrorPeerAccess,
                 "no way over links that are up joins device {} and device {} (orrery-smi topo). Copies in a "
-                "stream of one of the two go through the host's memory then; kernels, memsets and graphs do "
-                "not",
+                "stream of one of the two, and in graphs, go through the host's memory then; kernels and "
+                "memsets do not",
                 device, memory.device);
 }
 

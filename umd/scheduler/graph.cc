@@ -19,18 +19,45 @@ std::uint32_t next_serial() {
     return ++serial;
 }
 
-// Of a copy between memory that cards use, without its packet; of nothing: one that does nothing.
-Result<GraphNode> node_of_copy(Runtime& runtime, const Transfer& transfer, std::optional<int> device) {
-    GraphNode node;
-    node.device = device.value_or(executing_device(runtime, transfer).value_or(current_device()));
-    ORR_TRY(peers, check_reach(runtime, transfer, node.device));
+bool is_between_cards(const Transfer& transfer) {
+    return transfer.bytes != 0 && transfer.dst_memory && transfer.src_memory &&
+           transfer.dst_memory->device != kHost && transfer.src_memory->device != kHost &&
+           transfer.dst_memory->device != transfer.src_memory->device;
+}
+
+// Whether a card does it, and what it writes to; false: not one alone.
+Result<bool> check_packet(Runtime& runtime, const Transfer& transfer, const StagedCopy& copy,
+                          GraphNode& node) {
+    node.writes_to = 0;
     ORR_TRY(context, runtime.context(node.device));
+    ORR_TRY(other, staged_with(runtime, transfer, **context));
+    if (*other != nullptr) return false;
+    if (copy.type != 0) {
+        ORR_TRY(reached, reachable(runtime, {.transfer = transfer, .type = copy.type}, node.device));
+        return true;
+    }
+    ORR_TRY(peers, check_reach(runtime, transfer, node.device));
+    for (const Context* peer : *peers)
+        node.writes_to |= 1ull << peer->device();
+    return true;
+}
+
+// Of a copy between memory that cards use, without its packet; of nothing: one that does nothing.
+Result<GraphNode> node_of_copy(Runtime& runtime, const Transfer& transfer, const StagedCopy& copy,
+                               int device) {
+    GraphNode node;
+    node.device = device;
+    ORR_TRY(can, check_packet(runtime, transfer, copy, node));
     if (transfer.bytes == 0) return node;
     node.kind = NodeKind::kPacket;
     node.note = {Op::kCopy, nullptr};
-    for (const Context* peer : *peers)
-        node.writes_to |= 1ull << peer->device();
+    if (is_between_cards(transfer))
+        node.between = std::make_shared<const BetweenCards>(BetweenCards{transfer, copy});
     return node;
+}
+
+int copying_device(Runtime& runtime, const Transfer& transfer, std::optional<int> device) {
+    return device.value_or(executing_device(runtime, transfer).value_or(current_device()));
 }
 
 }  // namespace
@@ -114,14 +141,16 @@ Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::opt
                     "launch: use memory of orrMallocHost",
                     transfer.src_memory ? "destination" : "source");
     }
-    ORR_TRY(node, node_of_copy(runtime, transfer, device));
+    const StagedCopy staged{.box = make_box(transfer.dst, transfer.src, transfer.shape)};
+    ORR_TRY(node, node_of_copy(runtime, transfer, staged, copying_device(runtime, transfer, device)));
     if (transfer.bytes == 0) return node;
     node->packet = make_copy(transfer.dst, transfer.src, transfer.shape, true);
     return node;
 }
 
 Result<GraphNode> box_copy_node(Runtime& runtime, const BoxCopy& copy, std::optional<int> device) {
-    ORR_TRY(node, node_of_copy(runtime, copy.transfer, device));
+    ORR_TRY(node, node_of_copy(runtime, copy.transfer, {.box = copy.box},
+                               copying_device(runtime, copy.transfer, device)));
     if (copy.transfer.bytes == 0) return node;
     node->packet = make_box_copy();
     node->args_word = kBoxCopyWord;
@@ -146,15 +175,32 @@ Result<GraphNode> fill_node(Runtime& runtime, const CheckedFill& fill, std::opti
 }
 
 Result<GraphNode> reduce_node(Runtime& runtime, const Reduction& reduction, std::optional<int> device) {
-    GraphNode node;
-    node.device = device.value_or(executing_device(reduction).value_or(current_device()));
-    ORR_TRY(context, runtime.context(node.device));
-    ORR_TRY(reached, reachable(runtime, reduction, node.device));
-    if (reduction.transfer.bytes == 0) return node;
-    node.kind = NodeKind::kPacket;
-    node.packet = reduction.packet();
-    node.note = {Op::kCopy, nullptr};
+    const Transfer& transfer = reduction.transfer;
+    const StagedCopy staged{.box = make_box(transfer.dst, transfer.src, transfer.shape),
+                            .type = reduction.type,
+                            .function = reduction.function};
+    ORR_TRY(node, node_of_copy(runtime, transfer, staged,
+                               device.value_or(executing_device(reduction).value_or(current_device()))));
+    if (transfer.bytes != 0) node->packet = reduction.packet();
     return node;
+}
+
+Status choose_way(Runtime& runtime, GraphNode& node) {
+    if (node.between == nullptr) return {};
+    auto now = std::make_shared<BetweenCards>(*node.between);
+    Transfer& transfer = now->transfer;
+    for (auto [memory, va] :
+         {std::pair(&transfer.dst_memory, transfer.dst), std::pair(&transfer.src_memory, transfer.src)}) {
+        const int device = (*memory)->device;
+        *memory = runtime.memory().find(va);
+        if (*memory && (*memory)->device == device) continue;
+        return fail(orrErrorInvalidValue, "memory of a copy in the graph is gone: {:#x} is {}", va,
+                    runtime.memory().describe(va));
+    }
+    ORR_TRY(can, check_packet(runtime, transfer, now->copy, node));
+    node.kind = *can ? NodeKind::kPacket : NodeKind::kByHost;
+    node.between = std::move(now);
+    return {};
 }
 
 }  // namespace orrery::umd

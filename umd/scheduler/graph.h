@@ -10,10 +10,25 @@
 #include <vector>
 
 #include "umd/runtime/runtime.h"
+#include "umd/runtime/transfer.h"
 
 namespace orrery::umd {
 
-enum class NodeKind : std::uint8_t { kPacket, kHostCall, kEmpty, kEventRecord, kEventWait };
+enum class NodeKind : std::uint8_t {
+    kPacket,
+    kHostCall,
+    kEmpty,
+    kEventRecord,
+    kEventWait,
+    kByHost,  // instantiated graphs only: `between`, through the host's memory
+    kRelay,   // likewise: a thread of the host passes on that what comes before is done
+};
+
+// A copy between memory of two cards.
+struct BetweenCards {
+    Transfer transfer;
+    StagedCopy copy;
+};
 
 struct GraphNode {
     NodeKind kind = NodeKind::kEmpty;
@@ -28,6 +43,7 @@ struct GraphNode {
     bool kernel = false;     // may write to all peers of its device
     std::weak_ptr<Module> module;  // a kernel's; its code may not be there any more when this has expired
     std::uint64_t writes_to = 0;   // a copy's: bits of other devices
+    std::shared_ptr<const BetweenCards> between;  // a packet's that is such a copy
     // kHostCall
     orrHostFn_t function = nullptr;
     void* user = nullptr;
@@ -67,15 +83,14 @@ class Graph {
 // Nodes of checked arguments, without their order. flags: orrLaunch*
 Result<GraphNode> kernel_node(const Function& function, orrDim3 grid, orrDim3 block,
                               std::span<const std::byte> args, std::size_t local_bytes, std::uint64_t flags);
-struct Transfer;
 // device: that runs it; nothing: the source's card, else the destination's.
 Result<GraphNode> copy_node(Runtime& runtime, const Transfer& transfer, std::optional<int> device);
-struct BoxCopy;
 Result<GraphNode> box_copy_node(Runtime& runtime, const BoxCopy& copy, std::optional<int> device);
-struct CheckedFill;
 Result<GraphNode> fill_node(Runtime& runtime, const CheckedFill& fill, std::optional<int> device);
-struct Reduction;
 // device: that runs it; nothing: the destination's card, else the source's.
 Result<GraphNode> reduce_node(Runtime& runtime, const Reduction& reduction, std::optional<int> device);
+
+// Of a node that is a copy between cards, how it goes now: by its packet over links, or kByHost.
+Status choose_way(Runtime& runtime, GraphNode& node);
 
 }  // namespace orrery::umd

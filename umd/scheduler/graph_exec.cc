@@ -21,7 +21,7 @@ constexpr std::uint64_t kArgsAlignment = 64;
 
 Result<std::shared_ptr<GraphExec>> GraphExec::create(Runtime& runtime, std::span<const GraphNode> graph) {
     std::shared_ptr<GraphExec> exec(new GraphExec(runtime));
-    ORR_TRY(built, exec->build(graph));
+    ORR_TRY(built, exec->build({graph.begin(), graph.end()}));
     return exec;
 }
 
@@ -31,8 +31,8 @@ Status GraphExec::place_nodes(std::span<const GraphNode> graph, std::vector<Plan
     std::vector<int> device(given.size(), kHostLane);
     std::vector<std::uint8_t> known(given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
-        device[i] = given[i].kind == NodeKind::kHostCall ? kHostLane : given[i].device;
-        known[i] = given[i].kind == NodeKind::kPacket || given[i].kind == NodeKind::kHostCall;
+        device[i] = on_host(given[i].kind) ? kHostLane : given[i].device;
+        known[i] = given[i].kind == NodeKind::kPacket || on_host(given[i].kind);
     }
     const auto follow = [&](std::size_t node, std::size_t neighbour) {
         if (known[node] != 0 || known[neighbour] == 0 || device[neighbour] == kHostLane) return false;
@@ -58,7 +58,7 @@ Status GraphExec::place_nodes(std::span<const GraphNode> graph, std::vector<Plan
         nodes[i].after = given[i].after;
         nodes[i].writes_to = given[i].writes_to;
         if (device[i] == kHostLane) {
-            if (given[i].kind == NodeKind::kHostCall) continue;
+            if (on_host(given[i].kind)) continue;
             nodes[i].device = 0;  // an empty graph part of a thread without a card
         }
         ORR_TRY(context, runtime_.context(nodes[i].device));
@@ -191,26 +191,32 @@ Status GraphExec::build_lane(std::span<const GraphNode> graph, std::uint32_t num
     return {};
 }
 
-Status GraphExec::build(std::span<const GraphNode> graph) {
+Status GraphExec::build(std::vector<GraphNode> graph) {
     for (const GraphNode& node : graph) {
         if (node.kernel) modules_.try_emplace(node.module, node.note.name);
     }
     ORR_TRY(code, hold_code());
+    for (GraphNode& node : graph) {
+        ORR_TRY(chosen, choose_way(runtime_, node));
+        nodes_ += node.kind != NodeKind::kEmpty;
+        by_host_ += node.kind == NodeKind::kByHost;
+    }
     std::vector<PlanNode> nodes;
     ORR_TRY(placed, place_nodes(graph, nodes));
+    ORR_TRY(relayed, relay(graph, nodes));
     ORR_TRY(plan, plan_lanes(nodes));
     plan_ = std::move(*plan);
+    relayed_ = *relayed;
+    edges_ = *relayed ? edges_of(graph) : plan_.edges;
     lanes_.resize(plan_.lanes.size());
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
         lanes_[lane].device = plan_.lanes[lane].device;
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
         ORR_TRY(built, build_lane(graph, lane));
     }
-    for (const GraphNode& node : graph)
-        nodes_ += node.kind != NodeKind::kEmpty;
     const bool host = std::ranges::any_of(lanes_, [](const Lane& l) { return l.device == kHostLane; });
     for (std::uint32_t i = 0; host && i < graph.size(); ++i) {
-        if (graph[i].kind == NodeKind::kHostCall) host_nodes_.emplace(i, graph[i]);
+        if (on_host(graph[i].kind)) host_nodes_.emplace(i, graph[i]);
     }
     if (lanes_.size() == 1 && !host) return {};  // its stream is made when a launch cannot do without
     for (Lane& lane : lanes_) {
@@ -235,10 +241,7 @@ GraphExec::~GraphExec() {
     for (const Lane& lane : lanes_) {
         if (lane.stream != nullptr && !lane.stream->synchronize()) whole = false;
     }
-    for (auto& host : hosts_)
-        host->thread.request_stop();
-    host_changed_.notify_all();
-    hosts_.clear();
+    end_hosts();
     for (Lane& lane : lanes_) {
         if (lane.stream != nullptr) lane.stream->close();
         for (auto& [device, slot] : lane.slots)
@@ -411,108 +414,6 @@ Status GraphExec::launch_lanes(const std::shared_ptr<Stream>& stream) {
     return push_host_steps(stream, *index - joint.size() + start_packets);
 }
 
-Status GraphExec::push_host_steps(const std::shared_ptr<Stream>& stream, std::uint64_t start_index) {
-    const int end_device = stream->context().device();
-    for (auto& host : hosts_) {
-        const PlannedLane& planned = plan_.lanes[host->lane];
-        Lane& lane = lanes_[host->lane];
-        for (std::uint32_t position = 0; position < planned.nodes.size(); ++position) {
-            const PlannedNode& node = planned.nodes[position];
-            const GraphNode& given = host_nodes_.at(node.node);
-            HostStep step;
-            step.function = given.function;
-            step.user = given.user;
-            if (steps_wanted()) {
-                step.told.step = make_step(orrProfStepHost, orrProfOwnerGraph, owner_, node.node, -1);
-                step.told.step.round = launches_ + 1;
-                step.told.step.lane = host->lane;
-                step.told.name = "host node";
-                step.told.marks = StepMarks::here();
-            }
-            if (position == 0 && planned.starts) step.streams.emplace_back(stream, start_index);
-            for (const LaneWait& wait : node.waits) {
-                const Lane& from = lanes_[wait.lane];
-                if (from.device == kHostLane) {
-                    step.hosts.push_back(
-                        {wait.lane, launches_ * plan_.lanes[wait.lane].nodes.size() + wait.position + 1});
-                } else {
-                    step.streams.emplace_back(from.stream, index_behind(from, from.end_of[wait.position]));
-                }
-            }
-            std::uint64_t signals = node.signals;
-            if (planned.ends && position + 1 == planned.nodes.size()) signals |= 1ull << end_device;
-            for (int device = 0; device < 64; ++device) {
-                if ((signals >> device & 1) == 0) continue;
-                ORR_TRY(to, slot(lane, device));
-                const std::uint64_t value = launches_ * span(host->lane) + position + 1;
-                step.signals.emplace_back((*to)->context, make_semaphore(ORR_PKT_SIGNAL, (*to)->va, value));
-            }
-            const std::lock_guard lock(host_mutex_);
-            host->steps.push_back(std::move(step));
-            ++host->pushed;
-        }
-    }
-    host_changed_.notify_all();
-    return {};
-}
-
-Status GraphExec::wait_hosts(const std::stop_token& stop, const HostStep& step) {
-    std::unique_lock lock(host_mutex_);
-    for (const HostWait& wait : step.hosts) {
-        const auto host = std::ranges::find(hosts_, wait.lane, [](const auto& h) { return h->lane; });
-        const bool there =
-            host_changed_.wait(lock, stop, [&] { return fate_.ended() || (*host)->done >= wait.position; });
-        if (!there) return fail(orrErrorInternal, "the graph is being destroyed");
-    }
-    if (const auto broken = fate_.error()) return std::unexpected(*broken);
-    return {};
-}
-
-Status GraphExec::run_host_step(const std::stop_token& stop, const HostStep& step) {
-    for (const auto& [stream, index] : step.streams) {
-        auto there = stream->wait(index);
-        // Streams in a deadlock go on when somebody signals; whoever waits for them is told meanwhile.
-        while (!there && !stream->error() && !stop.stop_requested() && !fate_.ended())
-            there = stream->wait(index);
-        if (!there) return there;
-    }
-    ORR_TRY(there, wait_hosts(stop, step));
-    const bool told = step.told.step.kind != 0 && steps_wanted();
-    const std::int64_t begin_ns = told ? now_ns() : 0;
-    step.function(step.user);
-    if (told) tell_host_step(step.told, begin_ns);
-    for (const auto& [context, packet] : step.signals) {
-        ORR_TRY(sent, context->signal(packet));
-    }
-    return {};
-}
-
-// What a host node did not signal fails, so that lanes which wait for it end.
-void GraphExec::fail_signals(const HostStep& step, const Error& error) {
-    for (const auto& [context, packet] : step.signals)
-        (void)context->fleet().fail_semaphore(*context, packet.word[0], ORR_QERR_ABORTED,
-                                              "a host node of the graph", error);
-}
-
-void GraphExec::run_host_lane(const std::stop_token& stop, HostLane& host) {
-    while (true) {
-        HostStep step;
-        {
-            std::unique_lock lock(host_mutex_);
-            if (!host_changed_.wait(lock, stop, [&] { return !host.steps.empty(); })) return;
-            step = std::move(host.steps.front());
-            host.steps.pop_front();
-        }
-        const auto done = run_host_step(stop, step);
-        if (!done) fail_signals(step, fate_.end(done.error()));
-        {
-            const std::lock_guard lock(host_mutex_);
-            ++host.done;
-        }
-        host_changed_.notify_all();
-    }
-}
-
 Result<std::vector<std::shared_ptr<Module>>> GraphExec::hold_code() const {
     std::vector<std::shared_ptr<Module>> held;
     held.reserve(modules_.size());
@@ -552,7 +453,8 @@ Status GraphExec::make_room(const std::shared_ptr<Stream>& stream) {
 
 // What was launched into another stream comes first.
 Status GraphExec::order_behind_last(const std::shared_ptr<Stream>& stream) {
-    if (last_.stream == nullptr || last_.stream == stream) return {};
+    // Where it begins and ends by the host it does this, too: push_host_steps().
+    if (last_.stream == nullptr || last_.stream == stream || relayed_) return {};
     Event order;
     auto recorded = order.record(last_.stream);
     if (recorded) return order.make_wait(stream);
@@ -604,7 +506,8 @@ orrGraphExecInfo GraphExec::info() const {
     const std::lock_guard lock(mutex_);
     orrGraphExecInfo info = ORR_INIT(orrGraphExecInfo);
     info.nodes = nodes_;
-    info.edges = plan_.edges;
+    info.edges = edges_;
+    info.by_host = by_host_;
     info.waits = plan_.waits;
     info.signals = plan_.signals;
     for (const Lane& lane : lanes_) {

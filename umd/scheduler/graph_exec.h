@@ -90,6 +90,9 @@ class GraphExec {
         std::vector<std::pair<std::shared_ptr<Stream>, std::uint64_t>> streams;  // wait until they are there
         std::vector<HostWait> hosts;
         std::vector<std::pair<Context*, orr_packet>> signals;
+        std::shared_ptr<const BetweenCards> copy;  // by `device`, of memory of these
+        int device = kHost;
+        std::uint64_t devices = 0;
         StepNote told;  // if somebody wants to know
     };
     struct HostLane {
@@ -104,8 +107,15 @@ class GraphExec {
     };
 
     explicit GraphExec(Runtime& runtime) : runtime_(runtime) {}
-    Status build(std::span<const GraphNode> graph);
+    Status build(std::vector<GraphNode> graph);
     Status place_nodes(std::span<const GraphNode> graph, std::vector<PlanNode>& nodes) const;
+    // Adds relays where cards are not linked. False: there are none.
+    Result<bool> relay(std::vector<GraphNode>& graph, std::vector<PlanNode>& nodes) const;
+    static bool on_host(NodeKind kind) {
+        return kind == NodeKind::kHostCall || kind == NodeKind::kByHost || kind == NodeKind::kRelay;
+    }
+    // As given, without duplicates.
+    static std::uint32_t edges_of(std::span<const GraphNode> graph);
     Status build_lane(std::span<const GraphNode> graph, std::uint32_t number);
     Status make_stream(Lane& lane);
     static std::uint64_t take_args(Lane& lane, std::span<const std::byte> args, std::uint64_t& used);
@@ -124,6 +134,8 @@ class GraphExec {
     Status push_host_steps(const std::shared_ptr<Stream>& stream, std::uint64_t start_index);
     void run_host_lane(const std::stop_token& stop, HostLane& host);
     Status run_host_step(const std::stop_token& stop, const HostStep& step);
+    Status copy_by_host(const HostStep& step);
+    void end_hosts();
     Status wait_hosts(const std::stop_token& stop, const HostStep& step);
     // Keeps the code that a launch runs until it is submitted: from then on, who unloads it waits.
     Result<std::vector<std::shared_ptr<Module>>> hold_code() const;
@@ -144,7 +156,8 @@ class GraphExec {
     std::set<int> ends_ready_;                                   // devices of streams that were launched into
     std::uint64_t launches_ = 0;
     std::uint64_t doorbells_ = 0;
-    std::uint32_t nodes_ = 0;
+    std::uint32_t nodes_ = 0, edges_ = 0, by_host_ = 0;
+    bool relayed_ = false;  // it begins and ends by the host: see relay()
     Ends last_;
     Fate fate_;  // of all launches: after a failure the semaphores' values are anybody's guess
 

@@ -133,7 +133,7 @@ void Planner::inherit_through_host_nodes(const std::vector<std::uint32_t>& order
     for (const std::uint32_t node : order) {
         std::vector<std::uint32_t> more;
         for (const std::uint32_t from : after_[node]) {
-            if (nodes_[from].device != kHostLane) continue;
+            if (nodes_[from].device != kHostLane || nodes_[from].apart) continue;
             more.insert(more.end(), after_[from].begin(), after_[from].end());
         }
         if (more.empty()) continue;
@@ -213,7 +213,9 @@ std::uint32_t Planner::add(std::uint32_t node, std::uint32_t index, int device, 
         }
         merge(placed.clock, before.clock);
     }
-    if (device == kHostLane) {
+    if (device == kHostLane && nodes_[index].apart) {
+        placed.pending = 0;
+    } else if (device == kHostLane) {
         // Times do not pass through the host: see inherit_through_host_nodes().
         const std::uint32_t own = lane < placed.clock.size() ? placed.clock[lane] : 0;
         placed.clock.assign(placed.clock.size(), 0);

@@ -23,6 +23,7 @@ struct PlanNode {
     int device = kHostLane;
     std::vector<std::uint32_t> after;  // node numbers; any order, duplicates allowed
     std::uint64_t writes_to = 0;       // bit of each other device whose memory it may write
+    bool apart = false;  // a host node that is all that leads from what is before it to what is behind it
 };
 
 struct LaneWait {

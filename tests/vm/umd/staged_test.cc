@@ -1,4 +1,5 @@
 // Copies between cards that no way of links joins, and those whose way goes and comes back.
+#include <orrery/graph.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -239,6 +240,110 @@ TEST_F(UnlinkedShapes, ReductionsKeepEveryBitInBothDirections) {
     }
     ASSERT_NO_FATAL_FAILURE(reduce<double>(kHalf / 4 + 3, 1, 0, orrFloat64, orrReduceProd,
                                            [](double x, double y) { return x * y; }));
+}
+
+// Of all cards, one after the other and back to the first, which each of them changes a little.
+class UnlinkedGraphs : public Staged {
+  protected:
+    static constexpr std::size_t kBytes = kHalf + 4099;
+    void SetUp() override {
+        Staged::SetUp();
+        all_.resize(static_cast<std::size_t>(last_) + 1);
+        for (int device = 0; device <= last_; ++device) {
+            ASSERT_OK(orrSetDevice(device));
+            ASSERT_OK(orrMalloc(&all_[static_cast<std::size_t>(device)], kBytes));
+        }
+        ASSERT_OK(orrSetDevice(0));
+    }
+    void TearDown() override {
+        if (exec_ != nullptr) EXPECT_OK(orrGraphExecDestroy(exec_));
+        if (graph_ != nullptr) EXPECT_OK(orrGraphDestroy(graph_));
+        for (void* memory : all_)
+            EXPECT_OK(orrFree(memory));
+        Staged::TearDown();
+    }
+    // Launches it, with other bytes each time, into a stream of each end.
+    void expect_round() {
+        ASSERT_OK(orrGraphInstantiate(&exec_, graph_, 0));
+        orrGraphExecInfo info = ORR_INIT(orrGraphExecInfo);
+        ASSERT_OK(orrGraphExecGetInfo(&info, exec_));
+        EXPECT_EQ(info.by_host, static_cast<std::uint64_t>(last_) + 1);
+        for (std::uint32_t round = 0; round < 4; ++round) {
+            auto data = random_bytes(kBytes, round);
+            ASSERT_OK(orrMemcpy(all_[0], data.data(), kBytes, orrMemcpyHostToDevice));
+            ASSERT_OK(orrGraphLaunch(exec_, stream_[round % 2]));
+            ASSERT_OK(orrStreamSynchronize(stream_[round % 2]));
+            std::vector<std::uint8_t> back(kBytes);
+            ASSERT_OK(orrMemcpy(back.data(), memory_[0], kBytes, orrMemcpyDeviceToHost));
+            for (int device = 0; device <= last_; ++device)
+                data[static_cast<std::size_t>(device) * 7] = static_cast<std::uint8_t>(0x50 + device);
+            ASSERT_TRUE(back == data) << "round " << round;
+        }
+    }
+    std::vector<void*> all_;
+    orrGraph_t graph_ = nullptr;
+    orrGraphExec_t exec_ = nullptr;
+};
+
+TEST_F(UnlinkedGraphs, GoRoundAllCards) {
+    ASSERT_OK(orrGraphCreate(&graph_, 0));
+    orrGraphNode_t before = nullptr;
+    for (int device = 0; device <= last_; ++device) {
+        void* const own = all_[static_cast<std::size_t>(device)];
+        void* const next = device == last_ ? memory_[0] : all_[static_cast<std::size_t>(device) + 1];
+        ASSERT_OK(orrGraphAddMemsetNode(&before, graph_, &before, device == 0 ? 0 : 1,
+                                        at(own, static_cast<std::size_t>(device) * 7), 0x50 + device, 1));
+        ASSERT_OK(orrGraphAddMemcpyNode(&before, graph_, &before, 1, next, own, kBytes, orrMemcpyDefault));
+    }
+    expect_round();
+}
+
+TEST_F(UnlinkedGraphs, GoRoundAllCardsAsCaptured) {
+    std::vector<orrStream_t> streams(all_.size());
+    orrEvent_t event = nullptr;
+    for (int device = 0; device <= last_; ++device) {
+        ASSERT_OK(orrSetDevice(device));
+        ASSERT_OK(orrStreamCreate(&streams[static_cast<std::size_t>(device)], 0));
+    }
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrEventCreate(&event, 0));
+    ASSERT_OK(orrStreamBeginCapture(streams[0], 0));
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+        void* const next = i + 1 == all_.size() ? memory_[0] : all_[i + 1];
+        ASSERT_OK(orrMemsetAsync(at(all_[i], i * 7), 0x50 + static_cast<int>(i), 1, streams[i]));
+        ASSERT_OK(orrMemcpyAsync(next, all_[i], kBytes, orrMemcpyDefault, streams[i]));
+        ASSERT_OK(orrEventRecord(event, streams[i]));
+        ASSERT_OK(orrStreamWaitEvent(streams[(i + 1) % all_.size()], event, 0));
+    }
+    ASSERT_OK(orrStreamEndCapture(&graph_, streams[0]));
+    expect_round();
+    ASSERT_OK(orrEventDestroy(event));
+    for (const orrStream_t stream : streams)
+        ASSERT_OK(orrStreamDestroy(stream));
+}
+
+// ORRERY_CARD_DIES: the last card does so, at one of the copies that it is to do for the graph.
+TEST_F(UnlinkedGraphs, ACardThatDiesFailsTheLaunch) {
+    if (std::getenv("ORRERY_CARD_DIES") == nullptr) GTEST_SKIP() << "no card dies";
+    ASSERT_OK(orrGraphCreate(&graph_, 0));
+    orrGraphNode_t node = nullptr;
+    ASSERT_OK(
+        orrGraphAddMemcpyNode(&node, graph_, nullptr, 0, all_.back(), all_[0], kBytes, orrMemcpyDefault));
+    ASSERT_OK(orrGraphAddMemsetNode(&node, graph_, &node, 1, all_[0], 1, kBytes));
+    ASSERT_OK(orrGraphInstantiate(&exec_, graph_, 0));
+    orrError_t error = orrSuccess;
+    for (int round = 0; round < 20 && error == orrSuccess; ++round) {
+        error = orrGraphLaunch(exec_, stream_[0]);
+        if (error == orrSuccess) error = orrStreamSynchronize(stream_[0]);
+    }
+    EXPECT_EQ(error, orrErrorDeviceLost);
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("device " + std::to_string(last_)));
+    EXPECT_EQ(orrGraphLaunch(exec_, stream_[0]), orrErrorDeviceLost);
+    // The card that is left goes on.
+    std::uint8_t byte = 0;
+    ASSERT_OK(orrMemset(all_[0], 3, kBytes));
+    ASSERT_OK(orrMemcpy(&byte, at(all_[0], kBytes - 1), 1, orrMemcpyDefault));
+    EXPECT_EQ(byte, 3);
 }
 
 // ORRERY_CARD_DIES: all but the first card do so, at one of their first copies.

@@ -135,6 +135,8 @@ typedef struct orrGraphExecInfo {
     uint32_t packets;   /**< all packets a launch, without those that join it to its stream */
     uint64_t launches;  /**< until now */
     uint64_t doorbells; /**< rung by all launches, also those of the launch's stream */
+    uint64_t by_host;   /**< copies a launch that go through the host's memory, as no way over links joined
+                             their two devices when the graph was instantiated; since 0.3 */
 } orrGraphExecInfo;
 /** What instantiating came to. */
 ORR_API orrError_t orrGraphExecGetInfo(orrGraphExecInfo* info, orrGraphExec_t exec);
