@@ -250,7 +250,7 @@ static u64 orr_work_known(const struct orr_device *odev)
 	const u32 minor = odev->info.hw_version & 0xffff;
 
 	if (minor >= 16)
-		return GENMASK_ULL(ORR_JOB_COUNTERS - 1, 0);
+		return GENMASK_ULL(ORR_JOB_PAUSE_PS, 0);
 	return minor == 15 ? GENMASK_ULL(ORR_JOB_LINK_PORTS, 0) :
 			     GENMASK_ULL(ORR_JOB_TLB_WALKED, 0);
 }

@@ -212,9 +212,13 @@ Result<void> Builder::files() {
     if (std::error_code error; fs::exists(text, error))
         if (auto done = archive_.need(text, text); !done) return done;
     const auto words = words_of(options_.command);
-    const bool wanted = options_.shell || std::ranges::any_of(words, [](const std::string& word) {
-                            return word == "histogram" || word.starts_with("/boot/");
-                        });
+    const bool wanted =
+        options_.shell ||
+        std::ranges::any_of(
+            words,
+            [](const std::string& word) { return word == "histogram" || word.starts_with("/boot/"); }) ||
+        std::ranges::any_of(options_.files,
+                            [](const auto& file) { return file.host.filename() == "histogram"; });
     return wanted ? archive_.need(parts_.kernel.image, "/boot/vmlinuz-" + parts_.kernel.release)
                   : Result<void>{};
 }
