@@ -11,6 +11,8 @@ namespace orrery::vm {
 
 namespace {
 
+constexpr std::size_t kMostPadding = std::size_t{1} << 20;
+
 bool lies_in(std::string_view elf, std::uint64_t at, std::uint64_t bytes) {
     return at <= elf.size() && bytes <= elf.size() - at;
 }
@@ -73,6 +75,7 @@ std::string without_debug_info(std::string_view elf) {
         slim.resize((slim.size() + align - 1) / align * align);
         const std::uint64_t at = slim.size();
         slim.append(elf.substr(section.sh_offset, section.sh_size));
+        if (slim.size() > elf.size() + kMostPadding) return std::string(elf);  // they overlap
         section.sh_offset = at;
     }
     slim.resize((slim.size() + 7) / 8 * 8);

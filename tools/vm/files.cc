@@ -41,7 +41,10 @@ Result<void> keep(const fs::path& target, const std::string& bytes) {
     {
         std::ofstream file(fresh, std::ios::binary);
         file << bytes;
-        if (!file.flush()) {
+        file.close();
+        // A host that crashes leaves the old file or the new one.
+        const Fd written(::open(fresh.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!file || !written || ::fsync(written.get()) != 0) {
             fs::remove(fresh, error);
             return fail(fmt::format("cannot write {}", fresh.string()));
         }

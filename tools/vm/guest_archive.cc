@@ -83,15 +83,19 @@ Result<void> GuestArchive::add_libraries(const fs::path& host, const std::string
     for (const auto& library : closure->paths) {
         const std::string place = library_place(library);
         if (place.empty() || cpio_.contains(place)) continue;
-        // A library goes in once, whatever it is called by.
+        // A library goes in once, whatever its folder calls it.
         std::error_code error;
-        const std::string own_name = fs::canonical(library, error).filename().string();
-        const std::string real = (fs::path(place).parent_path() / own_name).string();
-        if (!own_name.empty() && real != place) cpio_.symlink(place, own_name);
+        const fs::path file_itself = fs::canonical(library, error);
+        std::string real = place;
+        if (!error && file_itself.parent_path() == fs::canonical(fs::path(library).parent_path(), error)) {
+            const std::string own_name = file_itself.filename().string();
+            real = (fs::path(place).parent_path() / own_name).string();
+            if (real != place) cpio_.symlink(place, own_name);
+        }
         if (cpio_.contains(real)) continue;
         const auto file = FileView::open(library);
         if (!file) return std::unexpected(file.error());
-        cpio_.file(own_name.empty() ? place : real, slim(file->bytes()), 0755);
+        cpio_.file(real, slim(file->bytes()), 0755);
     }
     return {};
 }

@@ -60,51 +60,57 @@ std::optional<std::string> unzstd(std::string_view packed) {
 }
 
 // Xen's note of the entry for PVH (xen/interface/elfnote.h: XEN_ELFNOTE_PHYS32_ENTRY).
-bool has_pvh_entry(std::string_view elf) {
+bool has_pvh_entry(std::string_view notes) {
     constexpr std::uint32_t kPhys32Entry = 18;
-    const auto header = value_at<Elf64_Ehdr>(elf, 0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr))
-        return false;
-    for (std::size_t n = 0; n < header->e_phnum; ++n) {
-        const auto segment = value_at<Elf64_Phdr>(elf, header->e_phoff + n * sizeof(Elf64_Phdr));
-        if (!segment || segment->p_type != PT_NOTE || segment->p_offset > elf.size()) continue;
-        const auto notes = elf.substr(segment->p_offset, segment->p_filesz);
-        for (std::size_t at = 0; const auto note = value_at<Elf64_Nhdr>(notes, at);) {
-            const auto padded = [](std::size_t bytes) { return (bytes + 3) / 4 * 4; };
-            const std::size_t name = at + sizeof(Elf64_Nhdr);
-            if (note->n_type == kPhys32Entry && name <= notes.size() &&
-                notes.substr(name, 4) == std::string_view("Xen\0", 4))
-                return true;
-            at = name + padded(note->n_namesz) + padded(note->n_descsz);
-        }
+    for (std::size_t at = 0; const auto note = value_at<Elf64_Nhdr>(notes, at);) {
+        const auto padded = [](std::size_t bytes) { return (bytes + 3) / 4 * 4; };
+        const std::size_t name = at + sizeof(Elf64_Nhdr);
+        if (note->n_type == kPhys32Entry && name <= notes.size() &&
+            notes.substr(name, 4) == std::string_view("Xen\0", 4))
+            return true;
+        at = name + padded(note->n_namesz) + padded(note->n_descsz);
     }
     return false;
 }
 
 }  // namespace
 
+bool is_bootable(std::string_view elf) {
+    const auto header = value_at<Elf64_Ehdr>(elf, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr))
+        return false;
+    bool entry = false;
+    for (std::size_t n = 0; n < header->e_phnum; ++n) {
+        const auto segment = value_at<Elf64_Phdr>(elf, header->e_phoff + n * sizeof(Elf64_Phdr));
+        if (!segment || segment->p_offset > elf.size() || segment->p_filesz > elf.size() - segment->p_offset)
+            return false;
+        entry |=
+            segment->p_type == PT_NOTE && has_pvh_entry(elf.substr(segment->p_offset, segment->p_filesz));
+    }
+    return entry;
+}
+
 std::optional<std::string> unpack_kernel(const std::string& bzimage) {
     auto elf = unzstd(payload_of(bzimage));
-    if (!elf || !has_pvh_entry(*elf)) return std::nullopt;
+    if (!elf || !is_bootable(*elf)) return std::nullopt;
     return elf;
 }
 
-Result<fs::path> boot_file(const Tree& tree, const Kernel& kernel) {
+fs::path boot_file(const Tree& tree, const Kernel& kernel, bool make) {
     // The others are built again under the same release.
     if (kernel.name == "own" || kernel.name == "debug") return kernel.image;
     const fs::path target = tree.cache() / kernel.release / "kernel";
-    std::error_code error;
-    auto bytes = fs::file_size(target, error);
-    if (error) {
-        const auto image = read_file(kernel.image);
-        if (!image) return std::unexpected(image.error());
-        // An empty file says that there is none, so that nobody looks again.
-        const std::string elf = unpack_kernel(*image).value_or("");
-        if (auto kept = keep(target, elf); !kept) return std::unexpected(kept.error());
-        bytes = elf.size();
+    if (const auto kept = FileView::open(target)) {
+        // Empty: there is none, and nobody looks again. What a host that crashed left of one is made anew.
+        if (kept->bytes().empty()) return kernel.image;
+        if (is_bootable(kept->bytes())) return target;
     }
-    return bytes == 0 ? kernel.image : target;
+    if (!make) return kernel.image;
+    const auto image = read_file(kernel.image);
+    const std::string elf = image ? unpack_kernel(*image).value_or("") : "";
+    if (!image || !keep(target, elf) || elf.empty()) return kernel.image;
+    return target;
 }
 
 }  // namespace orrery::vm

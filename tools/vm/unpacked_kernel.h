@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "tools/vm/result.h"
 #include "tools/vm/tree.h"
 
 namespace orrery::vm {
@@ -15,8 +15,12 @@ namespace orrery::vm {
 // does not take it: then it boots as it is.
 std::optional<std::string> unpack_kernel(const std::string& bzimage);
 
-// The file that QEMU is to boot: for kernels of the tree what unpack_kernel() made of them once, kept in the
-// tree's cache; else the kernel's image.
-Result<std::filesystem::path> boot_file(const Tree& tree, const Kernel& kernel);
+// Whether QEMU can boot this ELF: it has an entry for PVH, and nothing of it is missing.
+bool is_bootable(std::string_view elf);
+
+// The file that QEMU is to boot: for kernels of the tree what unpack_kernel() made of them once, in the
+// tree's cache; made now if it is not there and `make` is set. Else, and where it cannot be kept, the
+// kernel's image.
+std::filesystem::path boot_file(const Tree& tree, const Kernel& kernel, bool make);
 
 }  // namespace orrery::vm

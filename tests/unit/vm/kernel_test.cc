@@ -105,5 +105,13 @@ TEST(UnpackedKernel, WhatQemuWouldNotTakeBootsAsItIs) {
     EXPECT_FALSE(unpack_kernel(image));
 }
 
+// As a host that crashed while it wrote may leave one.
+TEST(UnpackedKernel, ThatWasCutIsNotBooted) {
+    const std::string elf = elf_with_note(18) + "more";
+    EXPECT_TRUE(is_bootable(elf));
+    for (std::size_t size = 0; size < elf.size() - 4; ++size)
+        EXPECT_FALSE(is_bootable(elf.substr(0, size))) << size;
+}
+
 }  // namespace
 }  // namespace orrery::vm

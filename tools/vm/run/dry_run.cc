@@ -59,9 +59,7 @@ int print_commands(const Options& options) {
     if (!kernel) return fail_with(kernel.error());
 
     const fs::path directory = "DIRECTORY";
-    const auto boots = boot_file(*tree, *kernel);
-    if (!boots) return fail_with(boots.error());
-    QemuFiles files{.kernel = *boots,
+    QemuFiles files{.kernel = boot_file(*tree, *kernel, false),
                     .initramfs = directory / "initramfs",
                     .root = {},
                     .cards = {},

@@ -179,9 +179,7 @@ Result<void> Run::start_qemu() {
         launch.keep.push_back(fds.nvme);
     }
 
-    const auto boots = boot_file(tree_, kernel_);
-    if (!boots) return std::unexpected(boots.error());
-    QemuFiles files{.kernel = *boots,
+    QemuFiles files{.kernel = boot_file(tree_, kernel_, true),
                     .initramfs = directory_->path() / "initramfs",
                     .root = root_image_,
                     .cards = {},
