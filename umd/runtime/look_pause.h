@@ -15,16 +15,26 @@ class LookPause {
     static constexpr Duration kLong{20}, kShort{5};
     // From so many a millisecond on it is the shorter one.
     static constexpr std::size_t kManyEachMs = 25;
+    // What was lost were mostly others' records, of which none is found here: for so many looks, a second's,
+    // it is the shorter one.
+    static constexpr std::size_t kLooksAfterLoss = 1000 / kShort.count();
+    // Instead of it while nothing is under way. A neighbour's 40 a millisecond fill the room for what jobs
+    // did in three times that.
+    static constexpr Duration kDoze{50};
 
     Duration length() const { return length_; }
     // Records that the last look found; hasty: what else shares the card's room comes faster than these say.
     void found(std::size_t records, bool hasty) {
         const bool many = records >= kManyEachMs * static_cast<std::size_t>(length_.count());
-        length_ = many || hasty ? kShort : kLong;
+        length_ = many || hasty || after_loss_ != 0 ? kShort : kLong;
+        after_loss_ -= after_loss_ == 0 ? 0 : 1;
     }
+    // And that look came too late for some, of whichever process; before found().
+    void lost() { after_loss_ = kLooksAfterLoss; }
 
   private:
     Duration length_ = kShort;  // nobody knows yet
+    std::size_t after_loss_ = 0;  // looks
 };
 
 }  // namespace orrery::umd

@@ -80,6 +80,11 @@ Status SampleLog::stop(orrProfSubscription_t who) {
     return end_unless_held();
 }
 
+bool SampleLog::any() {
+    const std::lock_guard lock(mutex_);
+    return on_;
+}
+
 Status SampleLog::end_unless_held() {
     const auto held = [this] {
         const std::lock_guard lock(mutex_);

@@ -28,6 +28,8 @@ class SampleLog {
     Status start(orrProfSubscription_t who, std::uint64_t period_ns, std::vector<orrCounter_t> counters);
     // It has them no more; tells what there is. Nothing if it had none.
     Status stop(orrProfSubscription_t who);
+    // There are some: they take the room that all records share.
+    bool any();
     // Tells all that the card has taken until now. From inside of a callback of samples it does nothing.
     Status drain();
     // No more callbacks after this; before its context goes.

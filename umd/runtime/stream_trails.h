@@ -30,6 +30,8 @@ class SignalTrail {
     std::optional<SignalNote> take(std::uint64_t va, std::uint64_t value, bool failed);
     // Forgets those of packets below. How many of them had no record, of packets below `lost_below`.
     std::uint64_t drop(std::uint64_t below, std::uint64_t lost_below);
+    bool empty() const { return notes_.empty(); }
+    bool all_told() const { return std::ranges::all_of(notes_, &SignalNote::told); }
 
   private:
     static constexpr std::size_t kMost = std::size_t{1} << 18;

@@ -111,13 +111,14 @@ bool WorkLog::want() noexcept {
 void WorkLog::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     LookPause pause;
+    bool at_once = false;
     while (!stop.stop_requested()) {
         if (state_.load() != State::kOn) {
             wake_.wait(lock, stop, [this] { return state_.load() == State::kOn; });
             pause = {};
             continue;
         }
-        wake_.wait_for(lock, stop, pause.length(), [] { return false; });
+        if (!std::exchange(at_once, false)) wake_.wait_for(lock, stop, pause.length(), [] { return false; });
         lock.unlock();
         // Looked at before: whoever stops them inside of a callback is told the last ones.
         const bool unheld = context_.pc_log().unheld();
@@ -125,7 +126,8 @@ void WorkLog::run(const std::stop_token& stop) {
         // One long kernel is one record, and has as many samples as the card has room for.
         const std::size_t found = found_.exchange(0);
         const bool pcs = context_.pc_log().any();
-        pause.found(found, pcs);
+        if (overrun_.exchange(false)) pause.lost();
+        pause.found(found, pcs || context_.sample_log().any());
         const bool idle = found == 0 && !pcs && !under_way();
         lock.lock();
         if (unheld) context_.pc_log().end_unheld();
@@ -140,7 +142,10 @@ void WorkLog::run(const std::stop_token& stop) {
             }
         }
         if (prof_has(orrProfWantWork)) {
-            if (idle && state_.load() == State::kOn) doze(lock, stop);
+            if (idle && state_.load() == State::kOn) {
+                doze(lock, stop);
+                at_once = true;
+            }
             continue;
         }
         // Whoever subscribes now and still finds it on has been seen by the second look.
@@ -163,15 +168,16 @@ void WorkLog::doze(std::unique_lock<std::mutex>& lock, const std::stop_token& st
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const bool busy = under_way();
     lock.lock();
-    if (!busy) wake_.wait_for(lock, stop, kDoze, [this] { return !dozes(); });
+    if (!busy) wake_.wait_for(lock, stop, LookPause::kDoze, [this] { return !dozes(); });
     if (dozes()) state_.store(State::kOn);
 }
 
-// Others may hold their locks and submit, so none is held here.
+// Others may hold their locks and submit, so none is held here. What has ended since the card's records were
+// read is in its trail still.
 bool WorkLog::under_way() {
     return std::ranges::any_of(context_.fleet().streams(&context_), [](const auto& stream) {
-        return stream->hardware_number() && stream->executed() != stream->submitted() &&
-               !stream->over(~std::uint64_t{0});
+        return stream->hardware_number() && !stream->over(~std::uint64_t{0}) &&
+               (stream->executed() != stream->submitted() || !stream->trail().empty());
     });
 }
 
@@ -262,10 +268,11 @@ Status WorkLog::tell_all() {
             }
         }
         if (!read.lost) continue;
-        lost_ = lost_.value_or(0);
+        overrun_.store(true, std::memory_order_relaxed);
         look(true);
+        // Where all was told before, they were others'.
         for (const Known& each : streams)
-            each.stream->trail().lose();
+            if (each.stream->trail().lose()) lost_ = lost_.value_or(0);
     } while (read.more);
     // A stream may be going, and its trail with it.
     for (const Known& known : streams) {

@@ -48,13 +48,11 @@ class WorkLog {
   private:
     enum class State : std::uint8_t { kOff, kOn, kDozing, kRefused };
     static bool is_on(State state) noexcept { return state == State::kOn || state == State::kDozing; }
-    // Work that is submitted in the moment in which it begins to doze is told so late.
-    static constexpr std::chrono::milliseconds kDoze{200};
 
     void run(const std::stop_token& stop);
     // With mutex_, which it lets go: until there may be something again.
     void doze(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
-    bool under_way();
+    bool under_way();  // or done, and not told yet
     Status tell_all();
     // What is to be told of a record of the card's, with all that it points to; the stream's name only where
     // it is kept.
@@ -82,6 +80,7 @@ class WorkLog {
     std::atomic<State> state_{State::kOff};
     std::atomic<std::uint64_t> life_{0};
     std::atomic<bool> counters_{false};  // while it is on: what jobs did has been asked for
+    std::atomic<bool> overrun_{false};   // the card said that some were gone before they were read
     std::atomic<std::size_t> found_{0};  // records that the card gave since its thread asked last
     std::mutex mutex_;                   // of the next two, and of changes of these
     Error refused_;

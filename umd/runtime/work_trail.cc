@@ -81,10 +81,21 @@ std::size_t WorkTrail::place_of(std::uint64_t index) const {
     return first;
 }
 
-void WorkTrail::lose() {
+bool WorkTrail::lose() {
     const std::lock_guard lock(mutex_);
+    bool all = signals_.all_told();
+    // Those at the end are the likely ones.
+    for (std::size_t place = entries_.size(); all && place-- > 0;)
+        all = entries_[place].told;
+    if (all) return false;
     lost_below_ = std::max(lost_below_, last_index_);
     marks_.lose();
+    return true;
+}
+
+bool WorkTrail::empty() {
+    const std::lock_guard lock(mutex_);
+    return entries_.empty() && signals_.empty();
 }
 
 void WorkTrail::add_signal(std::uint64_t index, std::uint64_t va, std::uint64_t value,

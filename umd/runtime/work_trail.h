@@ -54,8 +54,10 @@ class WorkTrail {
     void add_mark(StreamMarkNote note) noexcept;
     // Of packets below, of which the card has said all, the marks with their times go behind `marks`.
     void take_marks(std::uint64_t below, std::deque<StreamMarkNote>& marks);
-    // Records were lost, maybe some of what is here now.
-    void lose();
+    // Records were lost, maybe some of what is here now. False: all of it was told.
+    bool lose();
+    // The card has said all of all work and signals, and it was told.
+    bool empty();
     // The card has said all that it will of packets below. How many of them were lost, since the last one.
     std::uint64_t drop(std::uint64_t below);
     // The card will say no more of what is here: its ranges need not wait for it.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 
 #include "umd/runtime/look_pause.h"
@@ -53,6 +54,24 @@ TEST(LookPause, IsShortForWhatNoRecordSays) {
     LookPause pause;
     pause.found(0, true);
     EXPECT_EQ(pause.length(), LookPause::kShort);
+}
+
+TEST(LookPause, IsShortForASecondAfterALookThatLost) {
+    LookPause pause;
+    pause.found(0, false);
+    pause.lost();
+    for (LookPause::Duration since{0}; since < std::chrono::seconds(1); since += pause.length()) {
+        pause.found(0, false);
+        ASSERT_EQ(pause.length(), LookPause::kShort)
+            << since.count() << " ms: none of what was lost is found";
+    }
+    pause.found(0, false);
+    EXPECT_EQ(pause.length(), LookPause::kLong);
+}
+
+// A neighbour's small kernels do not fill the room while this process does nothing, even if it looks late.
+TEST(LookPause, LeavesRoomForANeighbourInADoze) {
+    EXPECT_LE(40u * 3 * LookPause::kDoze.count(), kRoomWithJobs);
 }
 
 // The first burst after an idle time is what meets the long pause. A card makes 40 to 200 a millisecond; of

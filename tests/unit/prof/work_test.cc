@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -51,6 +53,10 @@ class Watched {
     std::uint64_t last_call() {
         const std::lock_guard lock(mutex_);
         return last_call_;
+    }
+    std::size_t count() {
+        const std::lock_guard lock(mutex_);
+        return done_.size();
     }
     int lost() {
         const std::lock_guard lock(mutex_);
@@ -188,15 +194,73 @@ TEST_F(Work, ThatComesAtOnceAfterAnIdleTimeIsNotLost) {
         drm_orr_work_record other{};
         other.queue = 77;
         other.kind = ORR_WORK_JOB;
-        card.work_records.resize(kRoom - 100, {other, false});
+        for (std::size_t i = 0; i < kRoom - 100; ++i)
+            card.add_work(other, false);
     });
     for (int i = 0; i < 100; ++i)
         fill(64);
     watched.wait_for(101);
     EXPECT_EQ(watched.lost(), 0);
-    with_card([](FakeCard& card) { card.work_records.resize(kRoom + 1); });
-    EXPECT_EQ(watched.flushed().size(), 101u);
-    EXPECT_EQ(watched.lost(), 1) << "of more some are";
+}
+
+// What a neighbour has the card write over while nothing of this process is under way is none of its own.
+TEST_F(Work, ThatIsAllToldIsNotLostWithOthers) {
+    Watched watched;
+    fill(64);
+    synchronize();
+    (void)watched.flushed();
+    with_card([](FakeCard& card) { card.work_lost = true; });
+    EXPECT_EQ(watched.flushed().size(), 1u);
+    EXPECT_EQ(watched.lost(), 0);
+    fill(64);
+    synchronize();
+    EXPECT_EQ(watched.flushed().size(), 2u);
+    EXPECT_EQ(watched.lost(), 0);
+}
+
+// Its records are not found here, and the looks come as often as they need.
+TEST_F(Work, BesideANeighbourThatFillsTheRingIsTold) {
+    Watched watched;
+    fill(64);
+    watched.wait_for(1);
+    WorkLog& log = (*Runtime::usable()->context(0))->work_log();
+    while (!log.dozes())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // Less than from one look to the next where few come.
+    with_card([](FakeCard& card) { card.work_lives = std::chrono::milliseconds(14); });
+    for (int i = 0; i < 10'000 && watched.count() < 20; ++i) {
+        fill(64);
+        synchronize();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_GE(watched.count(), 20u);
+    EXPECT_GT(watched.lost(), 0) << "the first ones";
+}
+
+// It is submitted and ends when the card's records have just been read.
+TEST_F(Work, ThatEndsBehindALookIsToldByTheNextOne) {
+    Watched watched;
+    fill(64);
+    watched.wait_for(1);
+    WorkLog& log = (*Runtime::usable()->context(0))->work_log();
+    for (std::size_t i = 2; i < 6; ++i) {
+        std::atomic<bool> done = false;
+        with_card([&](FakeCard& card) {
+            card.on_work_read = [&, once = std::make_shared<std::atomic<bool>>(false)] {
+                if (once->exchange(true)) return;
+                fill(64);
+                synchronize();
+                done = true;
+            };
+        });
+        while (!done)
+            std::this_thread::yield();
+        for (; watched.count() < i; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+            const bool dozes = log.dozes();
+            EXPECT_FALSE(dozes && watched.count() < i) << "with something to tell";
+        }
+        with_card([](FakeCard& card) { card.on_work_read = nullptr; });
+    }
 }
 
 // While nothing is under way nobody looks, and who submits work says so.
@@ -624,12 +688,16 @@ TEST_F(Work, KeepsItsRecordsWhileTheCardCannotCount) {
 
 TEST_F(Work, ThatIsLostIsSaidToBe) {
     Watched watched;
-    fill(64);
-    synchronize();
+    orrSemaphore_t semaphore = nullptr;
+    ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
+    ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
     with_card([](FakeCard& card) { card.work_lost = true; });
     (void)watched.flushed();
     EXPECT_EQ(watched.lost(), 1);
     EXPECT_EQ(watched.lost_work(), 0u) << "it may have been a wait, or another process's";
+    ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
+    synchronize();
+    ASSERT_OK(orrSemaphoreDestroy(semaphore));
 }
 
 // Of each packet that the library gave the card it knows whether it was told.

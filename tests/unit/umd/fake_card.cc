@@ -235,6 +235,14 @@ bool FakeCard::step(Queue& queue) {
     return true;
 }
 
+// As kmod/orr_sink_rule.c: once the card has written over what was not read, the next look gets nothing.
+void FakeCard::add_work(const drm_orr_work_record& record, bool counted) {
+    if (work_overrun) return;
+    work_records.emplace_back(record, counted);
+    work_overrun = work_records.size() > work_room;
+    if (work_overrun) work_records.clear();
+}
+
 // As the driver reads it from the card's records.
 void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done, std::uint64_t begin_ps) {
     if (!work_wanted) return;
@@ -250,7 +258,7 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
         if (done == queue.waiting) {
             record.kind = done ? ORR_WORK_WAKE : ORR_WORK_WAIT;
             record.index = done ? 0 : queue.completed;
-            work_records.emplace_back(record, false);
+            add_work(record, false);
         }
         return;
     }
@@ -269,7 +277,7 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
     record.used_ps = model_ps_ - begin_ps;
     record.status = ORR_DONE_PREEMPTED;
     for (; preempts_next != 0; --preempts_next) {
-        work_records.emplace_back(record, counters_wanted);
+        add_work(record, counters_wanted);
         // Others have the engine for as long as the next part takes.
         record.start_ps = model_ps_ + 500;
         record.time_ps = record.end_ps = model_ps_ += 1000;
@@ -280,7 +288,7 @@ void FakeCard::note_work(const Queue& queue, const orr_packet& packet, bool done
         return;
     }
     record.status = queue.state.error == 0 ? ORR_DONE_OK : ORR_DONE_FAULT;
-    work_records.emplace_back(record, counters_wanted);
+    add_work(record, counters_wanted);
     if (pc_ns == 0) return;
     for (drm_orr_pc_record& at : pcs_of_next) {
         at.start_ps = record.start_ps;
@@ -304,7 +312,7 @@ void FakeCard::note_signal(const Queue& queue, std::uint64_t va, std::uint64_t v
     record.kind = ORR_WORK_SIGNAL;
     record.va = va;
     record.value = value;
-    work_records.emplace_back(record, false);
+    add_work(record, false);
 }
 
 void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, std::uint64_t detail,

@@ -379,15 +379,28 @@ class FakeDevice final : public Device {
         if (card_.work_wanted && wanted != WorkWanted::kNone) return {};
         card_.work_wanted = wanted != WorkWanted::kNone;
         card_.work_records.clear();
+        card_.work_overrun = false;
+        card_.work_read_at = std::chrono::steady_clock::now();
         return {};
     }
     Result<WorkRead> read_work(std::span<drm_orr_work_record> records,
                                std::span<drm_orr_work_counters> counters) override {
+        std::function<void()> then;
+        auto read = read_work_now(records, counters, then);
+        if (then) then();
+        return read;
+    }
+    Result<WorkRead> read_work_now(std::span<drm_orr_work_record> records,
+                                   std::span<drm_orr_work_counters> counters, std::function<void()>& then) {
         const std::lock_guard lock(card_.mutex());
+        then = card_.on_work_read;
         if (card_.lost()) return fail(orrErrorDeviceLost, "gone");
-        for (; card_.work_records.size() > card_.work_room; card_.work_records.pop_front())
-            card_.work_lost = true;
-        WorkRead read{.lost = std::exchange(card_.work_lost, false)};
+        const auto now = std::chrono::steady_clock::now();
+        const auto since = now - std::exchange(card_.work_read_at, now);
+        const bool overrun = std::exchange(card_.work_overrun, false) ||
+                             (card_.work_lives.count() != 0 && since > card_.work_lives);
+        if (overrun) card_.work_records.clear();
+        WorkRead read{.lost = std::exchange(card_.work_lost, false) || overrun};
         while (read.count < records.size() && !card_.work_records.empty()) {
             const auto& [record, counted] = card_.work_records.front();
             if (!counters.empty()) {

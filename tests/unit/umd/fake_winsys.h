@@ -10,6 +10,7 @@
 #include <orrery/hw/link.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -203,7 +204,14 @@ class FakeCard {
     unsigned counters_busy = 0;                        // so often it cannot for now
     std::uint64_t counters_known = ~std::uint64_t{0};  // bit n: it counts number n
     std::deque<std::pair<drm_orr_work_record, bool>> work_records;
-    std::size_t work_room = ~std::size_t{0};  // records for which there is: of more the first are gone
+    std::size_t work_room = ~std::size_t{0};  // of more than so many records all are gone, until it is read
+    bool work_overrun = false;                // and so they are
+    // As if a neighbour's records filled the room in that time: whoever reads less often than so gets
+    // nothing.
+    std::chrono::milliseconds work_lives{0};
+    std::chrono::steady_clock::time_point work_read_at;
+    void add_work(const drm_orr_work_record& record, bool counted);
+    std::function<void()> on_work_read;  // has been, by its thread, and without its mutex
     // The next kernel, copy or fill is preempted so often: each time the record of a part comes first.
     unsigned preempts_next = 0;
     bool loses_next_end = false;  // and nobody is given the record of its end
