@@ -11,7 +11,7 @@ class LookPause {
   public:
     using Duration = std::chrono::milliseconds;
     // The longer one for few. The card's room is 43,000 records for all processes, or 6,000 with what jobs
-    // did; it makes some 40 a millisecond of small kernels, and 200 of what needs no engine.
+    // did; on a host of 3 GHz it makes some 40 a millisecond of small kernels.
     static constexpr Duration kLong{20}, kShort{5};
     // From so many a millisecond on it is the shorter one.
     static constexpr std::size_t kManyEachMs = 25;

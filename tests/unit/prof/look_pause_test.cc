@@ -74,8 +74,8 @@ TEST(LookPause, LeavesRoomForANeighbourInADoze) {
     EXPECT_LE(40u * 3 * LookPause::kDoze.count(), kRoomWithJobs);
 }
 
-// The first burst after an idle time is what meets the long pause. A card makes 40 to 200 a millisecond; of
-// kernels and copies, which alone have what jobs did, 40.
+// A burst that comes after a few is what meets the long pause. A card makes some 40 a millisecond of small
+// kernels.
 TEST(LookPause, LeavesRoomForTheFirstBurst) {
     for (std::size_t each_ms = 1; each_ms <= 1'000; ++each_ms)
         ASSERT_LE(most_waiting(each_ms), kRoom / 2) << each_ms << " a millisecond";

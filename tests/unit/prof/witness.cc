@@ -57,6 +57,7 @@ std::string line_of(const orrProfRecord& record, const orrProfRangeWork& work) {
     if (work.counters != nullptr) std::memcpy(words.data(), &work.counters->busy_ps, sizeof words);
     for (const std::uint64_t word : words)
         put(word);
+    put(work.counters != nullptr ? work.counters->pause_ps : 0);  // ports are no sum
     return line + "\n";
 }
 
