@@ -133,7 +133,7 @@ void Planner::inherit_through_host_nodes(const std::vector<std::uint32_t>& order
     for (const std::uint32_t node : order) {
         std::vector<std::uint32_t> more;
         for (const std::uint32_t from : after_[node]) {
-            if (nodes_[from].device != kHostLane || nodes_[from].apart) continue;
+            if (nodes_[from].device != kHostLane) continue;
             more.insert(more.end(), after_[from].begin(), after_[from].end());
         }
         if (more.empty()) continue;

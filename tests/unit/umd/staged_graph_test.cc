@@ -103,6 +103,36 @@ TEST_F(StagedGraph, LaunchesComeOneAfterTheOther) {
     EXPECT_EQ(info().launches, 40u);
 }
 
+// The next launch begins when all of the last one is done, whatever threads that has.
+TEST_F(StagedGraph, ALaunchIntoAnotherStreamWaitsForTheEnd) {
+    struct Host {
+        std::atomic<int> began{0};
+        std::atomic<bool> go{false};
+    } host;
+    orrGraphNode_t node = nullptr;
+    ASSERT_OK(orrGraphAddHostNode(
+        &node, graph_, nullptr, 0, [](void* user) { ++static_cast<Host*>(user)->began; }, &host));
+    ASSERT_OK(orrGraphAddHostNode(
+        &node, graph_, nullptr, 0,
+        [](void* user) {
+            while (!static_cast<Host*>(user)->go)
+                std::this_thread::yield();
+        },
+        &host));
+    copy(memory_[1], memory_[0], 64);
+    instantiate();
+    ASSERT_OK(orrGraphLaunch(exec_, stream_[0]));
+    ASSERT_OK(orrGraphLaunch(exec_, stream_[1]));
+    while (host.began == 0)
+        std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(host.began, 1);
+    host.go = true;
+    EXPECT_OK(orrStreamSynchronize(stream_[1]));
+    EXPECT_OK(orrStreamSynchronize(stream_[0]));
+    EXPECT_EQ(host.began, 2);
+}
+
 TEST_F(StagedGraph, BoxesAndReductions) {
     std::vector<std::uint64_t> numbers(1000);
     std::iota(numbers.begin(), numbers.end(), 1);
