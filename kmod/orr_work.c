@@ -244,7 +244,7 @@ static u64 orr_work_take_job(struct orr_work *work, const u64 *words)
 	return U64_MAX;
 }
 
-/* Which of a job's counters the card counts: those of copies' time and ports since 2.15, pauses since 2.16. */
+/* Which of a job's counters the card counts: copies' time and ports since 2.15, pauses since 2.16. */
 static u64 orr_work_known(const struct orr_device *odev)
 {
 	const u32 minor = odev->info.hw_version & 0xffff;
