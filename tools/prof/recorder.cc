@@ -73,7 +73,7 @@ class Recorder {
         } else if (record.kind == orrProfPcSampled) {
             add_pc_sample(record, *static_cast<const orrProfPcSample*>(record.params));
         } else if (record.kind == orrProfWorkDone) {
-            const auto& work = *static_cast<const orrProfWork*>(record.params);
+            const orrProfWork work = known_of(record);
             add_card(work.device);
             add_work(record, work);
         } else if (record.kind == orrProfSignalDone) {
@@ -304,6 +304,15 @@ class Recorder {
             range);
     }
 
+    // An older library's is shorter.
+    static orrProfWork known_of(const orrProfRecord& record) {
+        orrProfWork known{};
+        std::memcpy(&known, record.params,
+                    std::min(static_cast<const orrProfWork*>(record.params)->size, sizeof known));
+        // When its record was read.
+        if (known.ended_by_ns == 0) known.ended_by_ns = record.host_ns;
+        return known;
+    }
     void add_work(const orrProfRecord& record, const orrProfWork& done) {
         WorkRecord work{};
         work.thread = static_cast<std::uint32_t>(record.thread);

@@ -3,6 +3,7 @@
 #include <orrery/prof.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
 #include "tools/prof/clocks.h"
+#include "umd/prof/profiler.h"
 #include "umd/runtime/clock.h"
 
 extern "C" const orrProfTool orrery_prof_tool;
@@ -63,8 +65,31 @@ class Recorder : public ::testing::Test {
     umd::test::FakeSystem system_{1};
 };
 
-// However long after that the library looks for records.
-TEST_F(Recorder, KnowsThatWorkHadEndedWhenTheProgramHadWaitedForIt) {
+// A library from before it was said whether a copy reduces and when work had ended tells of a copy on a card
+// of its own, submitted at 1 s, whose record it reads at 2 s.
+constexpr int kOldCard = 5;
+void tell_as_an_old_library() {
+    constexpr std::size_t kOldSize = offsetof(orrProfWork, reduces);
+    static_assert(kOldSize == 168);
+    orrProfWork work;
+    std::memset(&work, 0xee, sizeof work);
+    std::memset(&work, 0, kOldSize);
+    work.size = kOldSize;
+    work.device = kOldCard;
+    work.operation = orrProfOperationCopy;
+    work.submitted_ns = 1'000'000'000;
+    work.begin_ps = 5'000'000;
+    work.end_ps = 6'000'000;
+    orrProfRecord record = ORR_INIT(orrProfRecord);
+    record.kind = orrProfWorkDone;
+    record.name = "copy";
+    record.host_ns = 2'000'000'000;
+    record.params = &work;
+    umd::Profiler::get().tell_as_it_is(record, orrProfWantWork);
+}
+
+// However long after that the library looks for records. (A process has one recorder, once.)
+TEST_F(Recorder, KnowsThatWorkHadEndedWhenTheProgramHadWaitedForItAndReadsNoMoreThanThereIs) {
     orrStream_t stream = nullptr;
     void* memory = nullptr;
     ASSERT_OK(orrStreamCreate(&stream, 0));
@@ -78,13 +103,20 @@ TEST_F(Recorder, KnowsThatWorkHadEndedWhenTheProgramHadWaitedForIt) {
     }
     ASSERT_OK(orrFree(memory));
     ASSERT_OK(orrStreamDestroy(stream));
+    tell_as_an_old_library();
     const Profile profile = stopped();
     const Process& process = profile.processes.at(0);
-    ASSERT_EQ(process.work.size(), 3u);
+    ASSERT_EQ(process.work.size(), 4u);
     HostClock clock;
     for (const ClockRecord& one : process.clocks)
-        clock.add(one);
+        if (one.device != kOldCard) clock.add(one);
     clock.settle();
+    EXPECT_EQ(process.work[3].reduces, 0u);
+    const auto known =
+        std::ranges::find(process.clocks, static_cast<std::uint32_t>(kOldCard), &ClockRecord::device);
+    ASSERT_NE(known, process.clocks.end());
+    EXPECT_EQ(known->device_ps, 6'000'000u);
+    EXPECT_EQ(known->after_ns - known->before_ns, 1'000'000'000u) << "it had ended when it was read";
     for (std::size_t i = 0; i < waited_ns.size(); ++i) {
         const auto moment = clock.host_of(process.work[i].end_ps);
         ASSERT_TRUE(moment) << i;
