@@ -132,6 +132,7 @@ class DeviceSummer {
         if (work.groups != 0) {
             kernel.groups = work.groups;
             kernel.least_groups = std::min(kernel.least_groups, work.groups);
+            kernel.most_groups = std::max(kernel.most_groups, work.groups);
         }
         if (one.counters != nullptr) {
             kernel.counters.add(one);

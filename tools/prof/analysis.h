@@ -122,13 +122,15 @@ struct KernelSums {
     Totals totals;
     std::uint64_t used_ps = 0;  // summed over vector cores
     std::uint64_t groups = 0;   // of the last run
-    std::uint64_t least_groups = ~std::uint64_t{0};
+    std::uint64_t least_groups = ~std::uint64_t{0}, most_groups = 0;
     CounterSums counters;
     Roofline roofline;
     // Of VRAM's bandwidth, what was used while it ran, by whatever ran then.
     double vram_use = 0;
     // Share of the card's cores that were at work while it ran; 0: not known.
     double core_use(std::uint32_t cores) const;
+    // No group of its launch was there that it could pause for.
+    bool is_alone() const { return most_groups == 1; }
 };
 
 struct CopySums {

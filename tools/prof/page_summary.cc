@@ -46,7 +46,8 @@ Json kernels(const DeviceSums& sums) {
                        {"byMemory", roofline.by_memory()},
                        {"stalls",
                         {counters.share(counters.bandwidth_ps), counters.share(counters.latency_ps),
-                         counters.share(counters.link_ps), counters.share(counters.launch_ps)}}});
+                         counters.share(counters.link_ps), counters.share(counters.launch_ps),
+                         counters.share(counters.pause_ps)}}});
     }
     return all;
 }

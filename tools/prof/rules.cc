@@ -408,6 +408,24 @@ std::optional<Said> other_card(const Facts& facts) {
     return said;
 }
 
+// Of the time that kernels took, in which they paused: of those that ran alone, or of the others.
+std::string pauses(const Facts& facts, bool alone) {
+    return longest_kernels(facts, [&](const KernelSums& kernel) {
+        return kernel.is_alone() != alone || kernel.counters.pause_ps == 0
+                   ? std::string()
+                   : percent(kernel.counters.share(kernel.counters.pause_ps));
+    });
+}
+
+// There is no other group of its launch that it could wait for.
+std::optional<Said> polling(const Facts& facts) {
+    Said said{.share = facts.shares.polling};
+    said.evidence = "of the time that kernels of one work-group took, they paused: " + pauses(facts, true);
+    said.bound = "none of this card's";
+    said.gap = fmt::format("{} less if nobody was late", time_of(facts, said.share));
+    return said;
+}
+
 std::optional<Said> imbalance(const Facts& facts) {
     const std::uint32_t cores = facts.device.device->cores();
     if (cores == 0) return {};
@@ -421,12 +439,13 @@ std::optional<Said> imbalance(const Facts& facts) {
     said.bound = fmt::format("{} vector cores", cores);
     said.gap = fmt::format("{} less with all of them at work", time_of(facts, said.share));
     if (facts.shares.waits > facts.shares.unused_cores) {
-        said.title = "cores that wait for others at barriers of a launch";
-        said.evidence += "; of the time that these took, cores waited for others that had not come: " +
-                         stalls(facts, &CounterSums::pause_ps);
+        said.title = "cores that paused for others";
+        said.evidence += "; of the time that these took, cores paused for others that had not come: " +
+                         pauses(facts, false);
         said.advice =
-            "between two barriers (orr::grid_barrier) give each group as much to do, or let groups that have "
-            "less go on with what needs no others";
+            "between two barriers of the launch (orr::grid_barrier) give each group as much to do, or let "
+            "groups that have less go on with what needs no others; if they look for the host, or for "
+            "another card's part (orrLaunchGang), that one came late";
     } else if (few)
         said.advice = fmt::format(
             "there are fewer work-groups than cores: make more of them, {} or a multiple "
@@ -531,6 +550,10 @@ constexpr Rule kRules[] = {
      "find out by that one's profile why it was late: more work, a slower card, or it waits itself", rank},
     {"other_card", "waiting for another card",
      "shift work from the card that is waited for, or wait for it later", other_card},
+    {"polling", "kernels that wait for the host or another card",
+     "start them when what they look for is there: let the stream wait for a semaphore or an event, or have "
+     "what they wait for come earlier",
+     polling},
     {"imbalance", "cores without work",
      "make work-groups of equal length, and more of them than cores, the longest first", imbalance},
     {"uneven_cards", "cards with unequal work", "share the work out by what each card takes for it",

@@ -63,9 +63,10 @@ Shares shares_of(const DeviceSums& sums) {
     // And what hands groups over to cores.
     shares.item_launch =
         part(counters.launch_ps + counters.used_ps - std::min(counters.used_ps, counters.busy_ps));
-    shares.waits = part(counters.pause_ps);
-    shares.compute = std::max(
-        0.0, counted - shares.latency - shares.bandwidth - shares.link - shares.item_launch - shares.waits);
+    for (const KernelSums& kernel : sums.kernels)
+        (kernel.is_alone() ? shares.polling : shares.waits) += part(kernel.counters.pause_ps);
+    shares.compute = std::max(0.0, counted - shares.latency - shares.bandwidth - shares.link -
+                                       shares.item_launch - shares.waits - shares.polling);
     // Of kernels that move as much as VRAM can, cores compute in the time that the bytes take anyway.
     for (const KernelSums& kernel : sums.kernels) {
         if (!is_at_vram(kernel)) continue;
@@ -96,8 +97,8 @@ Shares shares_of(const DeviceSums& sums) {
                             static_cast<double>(std::max<std::uint64_t>(1, sums.vector_ps()));
         for (double Shares::* const of_kernels :
              {&Shares::kernels, &Shares::compute, &Shares::bandwidth, &Shares::latency, &Shares::link,
-              &Shares::item_launch, &Shares::waits, &Shares::uncounted, &Shares::unused_cores,
-              &Shares::kernel_launch})
+              &Shares::item_launch, &Shares::waits, &Shares::polling, &Shares::uncounted,
+              &Shares::unused_cores, &Shares::kernel_launch})
             shares.*of_kernels *= left;
     }
     const auto take = [&](std::initializer_list<Direction> directions) {

@@ -15,9 +15,10 @@ inline constexpr double kNearBound = 0.8;
 // Each moment is in one place, as shares of its span.
 struct Shares {
     double kernels =
-        0;  // in which vector cores worked, counted as if all did at once; the sum of the next seven
+        0;  // in which vector cores worked, counted as if all did at once; the sum of the next eight
     double compute = 0, bandwidth = 0, latency = 0, link = 0, item_launch = 0;
-    double waits = 0;          // for groups that had not come to where these were
+    double waits = 0;          // pauses for others: mostly groups that had not come to where these were
+    double polling = 0;        // pauses of a launch's only group, for the host or another card
     double uncounted = 0;      // of kernels without counters
     double unused_cores = 0;   // a kernel ran, and cores had nothing to do
     double others_cores = 0;   // or had kernels of other processes of the profile

@@ -471,10 +471,24 @@ TEST_F(Explain, FindsGroupsThatWaitForOthers) {
     counted(0, 100, [](WorkCountersRecord& counters) { counters.pause_ps = counters.busy_ps * 7 / 10; });
     EXPECT_EQ(first().rule, "imbalance");
     EXPECT_NEAR(first().share, 0.7, 0.01);
-    EXPECT_EQ(first().title, "cores that wait for others at barriers of a launch");
-    EXPECT_THAT(first().evidence, HasSubstr("cores waited for others that had not come: saxpy 70 %"));
+    EXPECT_EQ(first().title, "cores that paused for others");
+    EXPECT_THAT(first().evidence, HasSubstr("cores paused for others that had not come: saxpy 70 %"));
     EXPECT_THAT(first().gap, HasSubstr("70.000 us less"));
     EXPECT_THAT(first().advice, HasSubstr("between two barriers"));
+    EXPECT_FALSE(names().contains("polling"));
+}
+
+// The only group of its launch looks for a word of the host's, or of another card's.
+TEST_F(Explain, FindsAKernelThatLooksForTheHost) {
+    WorkRecord work = kernel(0, 100);
+    work.groups = 1;
+    counted(work, [](WorkCountersRecord& counters) { counters.pause_ps = counters.busy_ps * 7 / 10; });
+    EXPECT_EQ(first().rule, "polling");
+    EXPECT_NEAR(first().share, 0.7, 0.01);
+    EXPECT_EQ(first().title, "kernels that wait for the host or another card");
+    EXPECT_THAT(first().evidence, HasSubstr("they paused: saxpy 70 %"));
+    EXPECT_THAT(first().advice, Not(HasSubstr("barrier")));
+    EXPECT_FALSE(names().contains("imbalance"));
 }
 
 TEST_F(Explain, FindsOthersOnTheCardAndQuotas) {

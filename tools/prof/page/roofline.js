@@ -24,15 +24,15 @@ class RooflineView {
     const parts = [element("h2", {}, named(title))];
     if (bounds.vram && bounds.f32) parts.push(this.chart(device, kernels.filter((kernel) => kernel.flops > 0)));
     else parts.push(element("p", { className: "quiet" }, "The profile does not say what this card can do at most."));
-    const [bandwidth, latency, link, launch] = [0, 1, 2, 3];
+    const [bandwidth, latency, link, launch, pause] = [0, 1, 2, 3, 4];
     parts.push(tableOf(
-      ["kernel", "runs", "time", "FLOP/byte", "GFLOP/s", "attainable", "GB/s", "of attainable", "limit", "waits: memory", "latency", "links", "starts"],
+      ["kernel", "runs", "time", "FLOP/byte", "GFLOP/s", "attainable", "GB/s", "of attainable", "limit", "waits: memory", "latency", "links", "starts", "pauses"],
       kernels.map((kernel) => [
         cell(element("button", { onclick: () => this.pick(this.longest(device, kernel.name)) }, named(short(visible(kernel.name), 60))), "name"),
         cell(grouped(kernel.runs)), cell(duration(kernel.time)), cell(kernel.flops > 0 ? kernel.intensity.toPrecision(3) : "–"),
         cell(kernel.gflops.toFixed(1)), cell(kernel.attainable > 0 ? kernel.attainable.toFixed(1) : "–"), cell(kernel.gbPerS.toFixed(1)),
         cell(kernel.share > 0 ? percent(kernel.share) : "–"), cell(kernel.share === 0 ? "–" : kernel.byMemory ? "VRAM" : "compute"),
-        ...[bandwidth, latency, link, launch].map((stall) => cell(percent(kernel.stalls[stall])))]),
+        ...[bandwidth, latency, link, launch, pause].map((stall) => cell(percent(kernel.stalls[stall])))]),
       "Waits are shares of the time in which vector cores had the kernel."));
     return parts;
   }
