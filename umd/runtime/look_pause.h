@@ -33,7 +33,7 @@ class LookPause {
     void lost() { after_loss_ = kLooksAfterLoss; }
 
   private:
-    Duration length_ = kShort;  // nobody knows yet
+    Duration length_ = kShort;    // nobody knows yet
     std::size_t after_loss_ = 0;  // looks
 };
 
