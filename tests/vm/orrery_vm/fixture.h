@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/vm/modules.h"
+#include "tools/vm/files.h"
 #include "tools/vm/process.h"
 #include "tools/vm/result.h"
 
