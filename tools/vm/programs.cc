@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tools/vm/process.h"
+#include "tools/vm/value_at.h"
 
 namespace orrery::vm {
 
@@ -25,39 +26,33 @@ bool is_program(const fs::path& path) {
     return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
 }
 
-template <typename T>
-bool read_at(std::string_view bytes, std::uint64_t offset, T& value) {
-    if (offset > bytes.size() || bytes.size() - offset < sizeof value) return false;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return true;
-}
-
 }  // namespace
 
 std::string elf_interpreter(std::string_view bytes) {
-    Elf64_Ehdr header;
-    if (!read_at(bytes, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64)
+    const auto header = value_at<Elf64_Ehdr>(bytes, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64)
         return {};
-    for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
-        Elf64_Phdr segment;
-        if (!read_at(bytes, header.e_phoff + i * sizeof segment, segment)) return {};
-        if (segment.p_type != PT_INTERP) continue;
-        if (segment.p_offset >= bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset) return {};
-        const std::string name(bytes.substr(segment.p_offset, segment.p_filesz));
+    for (std::uint64_t i = 0; i < header->e_phnum; ++i) {
+        const auto segment = value_at<Elf64_Phdr>(bytes, header->e_phoff + i * sizeof(Elf64_Phdr));
+        if (!segment) return {};
+        if (segment->p_type != PT_INTERP) continue;
+        if (segment->p_offset >= bytes.size() || segment->p_filesz > bytes.size() - segment->p_offset)
+            return {};
+        const std::string name(bytes.substr(segment->p_offset, segment->p_filesz));
         return name.substr(0, name.find('\0'));
     }
     return {};
 }
 
 bool runnable_here(std::string_view bytes) {
-    Elf64_Ehdr header;
-    if (!read_at(bytes, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
-        (header.e_type != ET_DYN && header.e_type != ET_EXEC))
+    const auto header = value_at<Elf64_Ehdr>(bytes, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64 ||
+        (header->e_type != ET_DYN && header->e_type != ET_EXEC))
         return false;
     const std::string loader = elf_interpreter(bytes);
-    return loader == kHostLoader || (loader.empty() && header.e_type == ET_DYN);
+    return loader == kHostLoader || (loader.empty() && header->e_type == ET_DYN);
 }
 
 Result<Closure> library_closure(const fs::path& program, const std::string& interpreter,

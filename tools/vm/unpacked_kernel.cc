@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tools/vm/files.h"
+#include "tools/vm/value_at.h"
 
 namespace orrery::vm {
 
@@ -17,14 +18,6 @@ namespace {
 
 constexpr std::size_t kMostUnpacked = std::size_t{512} << 20;
 constexpr std::string_view kZstdMagic = "\x28\xb5\x2f\xfd";
-
-template <typename T>
-std::optional<T> value_at(std::string_view bytes, std::uint64_t at) {
-    if (at > bytes.size() || bytes.size() - at < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    return value;
-}
 
 // Documentation/arch/x86/boot.rst: the payload lies behind the sectors of the setup code.
 std::string_view payload_of(std::string_view image) {
