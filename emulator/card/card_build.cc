@@ -205,11 +205,14 @@ std::expected<void, std::string> Card::build() {
         hooks.may_jump = [this] { return !keeps_step(); };
         hooks.act_at = [this] { return time_for_news(); };
         // Only by itself: who drives several cards in the order of their times leaves no card behind.
-        hooks.may_skip = [this](ModelTime when) {
+        hooks.may_skip = [this, port](ModelTime when) {
             if (keeps_step() || when - events_.now() <= kLeastJump || !running()) return false;
-            // Of several ports the one whose message comes first.
-            const bool first = std::ranges::all_of(
-                active_links_, [&](const LinkPort* other) { return other->next_arrival() >= when; });
+            // Of several ports the one whose message comes first. What another one has not seen yet is seen
+            // in this round, so this is asked again.
+            const LinkPort* const asks = links_[port].get();
+            const bool first = std::ranges::all_of(active_links_, [&](const LinkPort* link) {
+                return link->next_arrival() >= when && (link == asks || !link->has_unseen());
+            });
             return first && waits_for_timer_or_peers() && core_->timer() < when;
         };
         auto made = LinkPort::create(std::move(link), events_, vram_, counters_, errors_, std::move(hooks));

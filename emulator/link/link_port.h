@@ -134,9 +134,9 @@ struct LinkHooks {
     std::function<void(std::uint32_t port, std::uint32_t state)> changed;
     // The peer's clock was ahead, and the system time has jumped by this much. May be empty.
     std::function<void(ModelTime gap)> jumped;
-    // The next message arrives at `when` by the clock, and nothing before it. true: the card has nothing to
-    // do until then but to wait for its own timer, and rather skips that time. Asked again in every poll()
-    // until it arrives. Empty: never.
+    // The next message of this port arrives at `when` by the clock, and nothing before it. true: the card has
+    // nothing to do until then but to wait for its own timer, and rather skips that time. Asked again in
+    // every poll() until it arrives. Empty: never.
     std::function<bool(ModelTime when)> may_skip;
     // This card and that peer keep step (emulator/sync), asked when the link comes up: no clock jumps, what
     // arrives is executed at its arrival and before all else of that time, and room that the peer gives comes
@@ -259,6 +259,8 @@ class LinkPort : public PeerPort {
 
     // When the next message arrives by the card's clock, for which there is an event; kNever: none is known.
     virtual ModelTime next_arrival() const = 0;
+    // Something lies there that no poll() has seen, so that nobody knows when it arrives.
+    virtual bool has_unseen() const = 0;
     // How many such events there are: one for what is for this card, one for what it passes on.
     virtual unsigned arrivals() const = 0;
     // The system time has jumped by so much, and not for this port's own message: the next one is nearer.

@@ -92,6 +92,11 @@ class SharedLink {
         return first;
     }
 
+    // What is held for want of room for its poke was seen, and its time has come.
+    bool has_unseen() const {
+        return (up() || draining_) && !arrival_.scheduled() && !receiver_.held() && receiver_.has_news();
+    }
+
     // Messages come by the system's time.
     void clock_jumped(ModelTime gap);
 

@@ -129,6 +129,9 @@ void SharedPort::poke_room() {
 ModelTime SharedPort::next_arrival() const {
     return link_.next_arrival();
 }
+bool SharedPort::has_unseen() const {
+    return link_.has_unseen();
+}
 unsigned SharedPort::arrivals() const {
     return link_.arrivals();
 }

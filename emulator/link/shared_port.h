@@ -33,6 +33,7 @@ class SharedPort : public LinkPort {
     link::Reach peer_reach(std::uint32_t node) const override;
     void poke_room() override;
     ModelTime next_arrival() const override;
+    bool has_unseen() const override;
     unsigned arrivals() const override;
     void clock_jumped(ModelTime gap) override;
     void reset() override;

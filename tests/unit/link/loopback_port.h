@@ -59,6 +59,7 @@ class LoopbackPort final : public LinkPort {
     void reset_link() override { set_state(ORR_LINK_DOWN); }
     void poke_room() override {}
     ModelTime next_arrival() const override { return arrival_.scheduled() ? arrival_.time() : kNever; }
+    bool has_unseen() const override { return false; }
     unsigned arrivals() const override { return arrival_.scheduled() ? 1 : 0; }
     void clock_jumped(ModelTime) override {}
     link::Passed pass(const link::Passing&) override { return {}; }

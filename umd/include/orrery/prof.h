@@ -13,6 +13,9 @@
  * what comes behind it goes on, so it must not wait for work, and what it takes the graph takes.
  *
  * After fork() the subscriptions are in the child as well.
+ *
+ * Enumerations get values, and structures fields at their ends, with new versions: a tool passes over values
+ * that it does not know, and looks at `size` before it reads a field that its oldest library may not have.
  */
 #ifndef ORRERY_PROF_H
 #define ORRERY_PROF_H

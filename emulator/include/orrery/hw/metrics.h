@@ -107,6 +107,11 @@
       "Share of busy vector cores' time that starts work-items.", \
       "Work-items do too little: give each more.", \
       "Starting items costs nothing that matters.") \
+    X(VECTOR_PAUSE_SHARE, "vector_pause_share", "%", \
+      100 * VECTOR_PAUSE_PS / VECTOR_BUSY_PS, \
+      "Share of busy vector cores' time that pauses between looks whether others have come, as at barriers of a launch.", \
+      "Work-groups, other cards or the host come late: share the work evenly, or start what waits later.", \
+      "Nobody waits inside kernels, or not in this way.") \
     X(VECTOR_SIMD_SHARE, "vector_simd_share", "%", \
       100 * (VECTOR_SIMD_INT + VECTOR_SIMD_FP + VECTOR_SIMD_MOVES + VECTOR_SIMD_LOADS + VECTOR_SIMD_STORES) / VECTOR_INSTRUCTIONS, \
       "Share of kernels' instructions that are of vectors.", \
