@@ -1,9 +1,10 @@
-// bench_prof_guest: work on the first card as it is, in `orrery-prof record`, and with a subscription that
-// wants counters only, as its standard input asks for; it answers each line with a line. bench_prof asks it.
+// bench_prof_guest: work on the first card, as it is or in `orrery-prof record`, as its standard input asks
+// for; it answers each line with a line. bench_prof asks it.
 //
 //   begin WORK MODE  a process that does this work is started, and has done it once
 //   go               it does it again: the seconds that took, until all that was wanted is told, and (of
 //                    the work `drain`) how many records were lost
+//   counted          it does it again with a subscription that wants counters only, and ends that
 //   end              it ends: 0 and, if some was lost that was to be told, more than 0
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -199,23 +200,23 @@ void answer(double seconds, std::uint64_t number) {
 }
 
 template <typename Work>
-void work(bool counted) {
-    std::unique_ptr<Counted> counting = counted ? std::make_unique<Counted>() : nullptr;
+void work() {
     Work work;
-    std::uint64_t done = 0;
-    const auto once = [&] {
+    std::uint64_t missing = 0;
+    const auto once = [&](bool counted) {
+        const std::unique_ptr<Counted> counting = counted ? std::make_unique<Counted>() : nullptr;
         work();
         check(orrProfFlush());
-        done += Work::kWork;
+        if (counting) missing += counting->missing(Work::kWork);
     };
-    once();
+    once(false);
     answer(0, 0);
     for (std::string line; std::getline(std::cin, line);) {
         const std::int64_t begin = now_ns();
-        once();
+        once(line == "counted");
         answer(static_cast<double>(now_ns() - begin) * 1e-9, 0);
     }
-    answer(0, counting ? counting->missing(done) : 0);
+    answer(0, missing);
 }
 
 void drain() {
@@ -263,7 +264,6 @@ class Worker {
         if (mode == "traced+counters") words.emplace_back("--counters");
         if (recorded_) words.emplace_back("--");
         words.insert(words.end(), {"bench_prof_guest", "--work", what});
-        if (mode == "counted") words.emplace_back("--counters");
         std::array<int, 2> down{}, up{};
         if (::pipe(down.data()) != 0 || ::pipe(up.data()) != 0)
             throw std::runtime_error("there are no pipes");
@@ -293,8 +293,8 @@ class Worker {
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    void go() {
-        if (std::fputs("go\n", to_.get()) < 0 || std::fflush(to_.get()) != 0)
+    void go(const std::string& how) {
+        if (std::fputs((how + '\n').c_str(), to_.get()) < 0 || std::fflush(to_.get()) != 0)
             throw std::runtime_error("the process that works takes no more");
     }
     std::string said() {
@@ -333,8 +333,8 @@ void be_asked() {
         if (verb == "begin") {
             worker = std::make_unique<Worker>(what, mode);
             said = worker->said();
-        } else if (verb == "go" && worker) {
-            worker->go();
+        } else if ((verb == "go" || verb == "counted") && worker) {
+            worker->go(verb);
             said = worker->said();
         } else if (verb == "end" && worker) {
             said = worker->end();
@@ -351,12 +351,11 @@ int run(const std::vector<std::string>& arguments) {
         be_asked();
         return 0;
     }
-    const bool counted = arguments.size() == 3 && arguments[2] == "--counters";
-    const std::string what = arguments.size() >= 2 && arguments[0] == "--work" ? arguments[1] : "";
+    const std::string what = arguments.size() == 2 && arguments[0] == "--work" ? arguments[1] : "";
     if (what == "mix")
-        work<Mix>(counted);
+        work<Mix>();
     else if (what == "storm")
-        work<Storm>(counted);
+        work<Storm>();
     else if (what == "drain")
         drain();
     else

@@ -17,6 +17,7 @@ class InStep : public ::testing::Test {
   protected:
     static constexpr std::size_t kBytes = (192 << 10) + 77, kBack = 64 << 10;
     static constexpr std::uint64_t kRounds = 4;
+    static constexpr std::uint64_t kBetweenLooksPs = 10'000'000'000;  // deadlock_us of the firmware's policy
 
     struct Member {
         explicit Member(int device) : card(device, kNoLimitUs) {
@@ -105,9 +106,31 @@ class InStep : public ::testing::Test {
         ASSERT_OK(orrStreamDestroy(stream));
     }
 
+    // What each card has counted since it was switched on.
+    using Counts = std::vector<std::vector<std::uint64_t>>;
+    Counts counts() const {
+        Counts all;
+        for (const auto& member : members_) {
+            std::size_t count = 0;
+            EXPECT_OK(orrDeviceGetCounterCount(&count, member->card.device));
+            std::vector<orrCounter_t> counters(count);
+            for (std::size_t n = 0; n < count; ++n)
+                counters[n] = info(member->card.device, n).counter;
+            EXPECT_OK(orrDeviceReadCounters(all.emplace_back(count).data(), member->card.device,
+                                            counters.data(), count));
+        }
+        return all;
+    }
+    static orrCounterInfo info(int device, std::size_t number) {
+        orrCounterInfo info = ORR_INIT(orrCounterInfo);
+        EXPECT_OK(orrDeviceGetCounterInfo(&info, device, number));
+        return info;
+    }
+
     // Times of all that is noted, from the first on. A plain store lets that come, of which no card hears but
     // by the kernel that looks for it: from there on no host has anything to say, however slow it is. What
-    // the cards make of what it said last, as a look for deadlocks, is over when the kernel behind that is.
+    // the cards make of what it said last is over when the kernel behind that is: also the time for which the
+    // firmware of a busy card puts its next look for deadlocks off (kBetweenLooksPs).
     std::vector<std::uint64_t> play() {
         std::vector<orrEvent_t> events;
         Member& first = *members_[0];
@@ -117,7 +140,8 @@ class InStep : public ::testing::Test {
         EXPECT_OK(orrSetDevice(0));
         EXPECT_OK(orrStreamWaitSemaphore(first.card.stream, gate_, ++plays_, nullptr));
         EXPECT_OK(first.card.launch("obey", {words_, kObeyEnd, 0}));
-        EXPECT_OK(first.card.launch("count_up", {static_cast<std::uint64_t*>(first.data), 1'000'000, 3}, 8));
+        note(events, first);
+        EXPECT_OK(first.card.launch("count_up", {static_cast<std::uint64_t*>(first.data), 4'000'000, 3}));
         note(events, first);
         for (std::uint64_t n = 0; n < kRounds; ++n)
             queue(++round_, events);
@@ -126,6 +150,7 @@ class InStep : public ::testing::Test {
             ::usleep(5'000);
         for (const auto& member : members_)
             make_heard(*member);
+        before_ = counts();
         told = 1;
         // Who waits has the driver speak to the card now and then, so nobody does.
         for (const auto& member : members_) {
@@ -134,6 +159,7 @@ class InStep : public ::testing::Test {
                 ::usleep(200'000);
             EXPECT_OK(state);
         }
+        after_ = counts();
         std::vector<std::uint64_t> times;
         for (orrEvent_t event : events) {
             std::uint64_t ps = 0;
@@ -141,6 +167,8 @@ class InStep : public ::testing::Test {
             times.push_back(ps);
             EXPECT_OK(orrEventDestroy(event));
         }
+        EXPECT_GT(times[1] - times[0], kBetweenLooksPs);
+        times.erase(times.begin());
         const std::uint64_t begin = times.front();
         for (std::uint64_t& time : times)
             time -= begin;
@@ -151,6 +179,7 @@ class InStep : public ::testing::Test {
     orrSemaphore_t gate_ = nullptr;
     std::uint64_t* words_ = nullptr;  // of `obey`
     std::uint64_t plays_ = 0, round_ = 0;
+    Counts before_, after_;  // of the last play
 };
 
 // The times of a play, on one line, to be compared with those of other processes by who wants to know
@@ -159,6 +188,10 @@ TEST_F(InStep, APlay) {
     const std::vector<std::uint64_t> times = play();
     ASSERT_GT(times.size(), 8u);
     fmt::print("times {}\n", fmt::join(times, " "));
+    for (std::size_t card = 0; card < after_.size(); ++card)
+        for (std::size_t n = 0; n < after_[card].size(); ++n)
+            fmt::print("count {} {} {}\n", card, info(members_[card]->card.device, n).name,
+                       after_[card][n] - before_[card][n]);
 }
 
 // Nothing came to a card after its time.

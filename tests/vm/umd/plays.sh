@@ -8,6 +8,7 @@ fail() {
 play() { # FILE
     umd_vm_test --gtest_filter=InStep.APlay >out || fail "$(cat out)"
     grep '^times ' out >"$1" || fail "no times: $(cat out)"
+    grep '^count ' out >"$1.counts"
 }
 # The first one finds tables that nobody has used.
 play first
@@ -16,7 +17,8 @@ sh -c 'while :; do :; done' &
 busy=$!
 for number in 1 2; do
     play beside
-    cmp -s quiet beside || fail "play $number beside a busy process has other times: $(cat quiet beside)"
+    cmp -s quiet beside || fail "play $number beside a busy process has other times: $(cat quiet beside)
+and other counts, by card: $(diff quiet.counts beside.counts | grep '^[<>]' | grep -v '_ps ')"
 done
 kill $busy
 umd_vm_test --gtest_filter=InStep.NothingIsLate >out || fail "$(cat out)"
