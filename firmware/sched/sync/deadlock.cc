@@ -36,6 +36,9 @@ void Deadlocks::init(Hal& hal, Alarm& alarm, Queue* queues, WaitTable& waits, ui
 
 bool Deadlocks::work(bool idle) {
     if (phase_ == Phase::kTell) return false;
+    // Nobody waits any more. What is left of a round would take the time of those who park next, and longer
+    // than a round of theirs.
+    if (waits_->count() == 0 && phase_ != Phase::kRest) enter(Phase::kRest);
     const bool active = phase_ != Phase::kRest;
     if (!active && !due()) {
         if (alarm_->at(Alarm::kDeadlock) != kNoTime) alarm_->set(*hal_, Alarm::kDeadlock, kNoTime);

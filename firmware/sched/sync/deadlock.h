@@ -38,7 +38,9 @@ class Deadlocks {
     void submitted_behind() { behind_ = true; }
 
     // Whether work() has anything to do or to cancel.
-    bool wants() const { return waits_->count() != 0 || alarm_->at(Alarm::kDeadlock) != ~uint64_t{0}; }
+    bool wants() const {
+        return waits_->count() != 0 || phase_ != Phase::kRest || alarm_->at(Alarm::kDeadlock) != ~uint64_t{0};
+    }
     // Once a pass. `idle`: nothing runs and nothing is ready. True: there is more to do at once.
     bool work(bool idle);
     void on_timer(uint64_t now);

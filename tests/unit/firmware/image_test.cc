@@ -145,6 +145,42 @@ TEST_F(ImageTest, WhereASemaphoreLiesTakesNoTime) {
     EXPECT_EQ(bench.status(1).completed, 0u);
 }
 
+// A release that comes in the midst of a look for deadlocks, or just behind it, as its host pleases: those
+// who wait afterwards are looked at in the same time.
+TEST_F(ImageTest, ALookThatNobodyNeedsAnyMoreTakesNoTimeLater) {
+    constexpr std::uint64_t kGate = kSharedVa, kNext = kSharedVa + 16;
+    std::uint64_t value = 0;
+    const auto next = [&] { return cost({wait(kNext, ++value)}); };
+    ProcessQueue waker = bench.create_queue(1, 1, 64);
+    const auto wake = [&] { bench.submit(waker, {signal(kNext, value)}); };
+    next();
+    wake();
+    const std::uint64_t usual = next();
+    wake();
+
+    for (std::uint32_t n = 10; n < 30; ++n) {
+        ProcessQueue longer = bench.create_queue(n, 1, 64);
+        bench.push(longer, wait(kGate, 1));
+        for (int packets = 0; packets < 60; ++packets)
+            bench.push(longer, signal(kSharedVa + 32, 1));
+        bench.ring(longer);
+        if (n < 29) bench.run();
+    }
+    unsigned loads = 0;
+    bench.soc.on_load = [&](std::uint64_t) {
+        if (++loads != 300) return;
+        bench.push(waker, signal(kGate, 1));
+        bench.ring(waker);
+    };
+    bench.run();
+    bench.soc.on_load = nullptr;
+    ASSERT_GT(loads, 300u) << "the look was over";
+    EXPECT_EQ(bench.status(29).completed, 61u);
+    bench.submit(queue, {nop()});  // as before the others: whose turn was last takes an instruction
+    EXPECT_EQ(next(), usual);
+    wake();
+}
+
 TEST_F(ImageTest, WorksAsTheNativeBuildDoes) {
     bench.submit(queue, {copy(0x1000, ORR_PKT_F_INTERRUPT), dispatch(0x2000), timestamp(kSharedVa + 64)});
     EXPECT_EQ(bench.soc.busy_ports().size(), 2u);
