@@ -1,4 +1,5 @@
-// A profile: what processes wrote, one behind the other. docs/profiling.md has the same, for other readers.
+// A profile: what processes wrote, one behind the other. docs/profile-format.md has the same, for other
+// readers.
 //
 // Little-endian; a file is FileHead, then for each process a PartHead and `bytes` of records. A record starts
 // with RecordHead and has a multiple of 8 bytes; a reader skips types that it does not know. Type 0 ends a

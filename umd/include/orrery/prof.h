@@ -2,7 +2,7 @@
 /**
  * Profiling: who subscribes is told of each call of this API, with its parameters and result, and of the
  * ranges and markers of the program. A tool in a library of its own is loaded by the environment
- * (ORR_PROF_TOOL), so that no program has to be built for it. docs/profiling.md shows how one is written.
+ * (ORR_PROF_TOOL), so that no program has to be built for it. docs/profiling-api.md shows how one is written.
  *
  * Nothing is told of the functions of this header. When nobody has subscribed a call costs one load more.
  *
