@@ -110,6 +110,8 @@ class Recorder {
         cards_.clear();
         memory_.clear();
         sample_tries_.clear();
+        pc_tries_.clear();
+        trace_tries_.clear();
         sample_sets_.clear();
         clocks_.clear();
         worked_last_ = nullptr;
