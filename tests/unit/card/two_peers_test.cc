@@ -82,14 +82,19 @@ class TwoPeers : public testing::Test {
     std::vector<std::unique_ptr<CardRig>> peers_;
 };
 
-// Its clock goes to the earlier one first, by whichever port that came.
+// It waits for a timer, and its clock rather goes on to a message: to the earlier one first, by whichever
+// port that came.
 TEST_F(TwoPeers, AreHeardInTheOrderOfTheirTimes) {
     const std::vector<script_op> script = {
-        {OP_WAIT, 0, 1u << SOC_LINE_POKE, 0}, CardRig::read(SOC_POKE_POP), CardRig::read(SOC_SYSTEM_TIME),
-        {OP_WAIT, 0, 1u << SOC_LINE_POKE, 0}, CardRig::read(SOC_POKE_POP), CardRig::read(SOC_SYSTEM_TIME)};
+        CardRig::write(SOC_TIMER, 200 * kMs), {OP_WAIT, 0, 1u << SOC_LINE_POKE, 0},
+        CardRig::read(SOC_POKE_POP),          CardRig::read(SOC_SYSTEM_TIME),
+        {OP_WAIT, 0, 1u << SOC_LINE_POKE, 0}, CardRig::read(SOC_POKE_POP),
+        CardRig::read(SOC_SYSTEM_TIME)};
     const std::uint64_t before = owner_->word(CardRig::kScript);
     owner_->start(script);
-    owner_->settle();  // it sleeps
+    // It sleeps then, and its timer is not due.
+    for (int i = 0; i < 5'000; ++i)
+        owner_->card().step(false);
     signal_after(0, 500 * kMs);
     signal_after(1, 300 * kMs);
     CardThread thread(owner_->card());
@@ -97,10 +102,10 @@ TEST_F(TwoPeers, AreHeardInTheOrderOfTheirTimes) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     thread.stop();
     const std::vector<script_op> ops = owner_->results(script.size());
-    EXPECT_EQ(ops[1].result, kGranted + ORR_PAGE_SIZE);
-    EXPECT_EQ(ops[4].result, kGranted);
-    EXPECT_LT(ops[2].result, 400 * kMs);
-    EXPECT_GT(ops[5].result, 500 * kMs);
+    EXPECT_EQ(ops[2].result, kGranted + ORR_PAGE_SIZE);
+    EXPECT_EQ(ops[5].result, kGranted);
+    EXPECT_LT(ops[3].result, 400 * kMs);
+    EXPECT_GT(ops[6].result, 500 * kMs);
     EXPECT_EQ(owner_->counter(ORR_CTR_LINK_STRAGGLERS), 0u);
 }
 
