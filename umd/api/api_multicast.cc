@@ -1,4 +1,5 @@
 // Memory of several devices that one writes at once.
+#include <map>
 #include <span>
 #include <vector>
 
@@ -22,8 +23,12 @@ orrError_t orrMulticastCreate(void** ptr, void* const* members, int count, size_
         for (void* member : std::span(members, static_cast<std::size_t>(count)))
             starts.push_back(reinterpret_cast<std::uintptr_t>(member));
         ORR_TRY(context, runtime.current_context());
+        // Before it is made: a link that goes down meanwhile is told, too.
+        std::map<int, std::uint64_t> ways;
+        for (const Context* peer : (*context)->fleet().contexts())
+            if (peer != *context) ways[peer->device()] = (*context)->way_to(*peer).value_or(0);
         ORR_TRY(allocation, runtime.memory().make_multicast((*context)->device(), starts, bytes,
-                                                            (flags & orrMulticastReadable) != 0));
+                                                            (flags & orrMulticastReadable) != 0, ways));
         *ptr = reinterpret_cast<void*>(allocation->va);
         return {};
     });

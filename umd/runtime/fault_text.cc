@@ -76,6 +76,10 @@ const char* instead_of_atomics(const QueueState& state, const Context& context) 
 std::string why_refused(const QueueState& state, OpNote note, const orr_packet& packet,
                         const Context& context) {
     const auto memory = context.memory().find(state.error_address);
+    // It is over, whatever was to be done with it.
+    if (const std::string lost = lost_of_multicast(context, state.error_address);
+        state.error_detail == ORR_FAULT_NO_ROUTE && !lost.empty())
+        return fault_name(state.error_detail) + lost;
     if (memory && memory->elsewhere && state.error_detail == ORR_FAULT_PERMISSION)
         return memory->block->members.empty() ? "reading another machine's memory, which can be written only"
                                               : "reading a multicast, which can be written only";
@@ -514,8 +518,8 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
                             who, context.device(), ORR_GANG_MAX_OF_CARD, ORR_GANG_MAX_OF_CONTEXT,
                             ORR_GANG_MAX_OF_CARD / 2, tail)};
         case ORR_QERR_POISON: {
-            const Error cause =
-                context.fleet().cause(state.error_detail, context.others_fail(state.error_address));
+            const Error cause = context.fleet().cause(
+                state.error_detail, context.others_fail(state.error_address), state.error_address);
             return {cause.code, fmt::format("{} that this stream waited for will never come: {}",
                                             context.describe_semaphore(state.error_address), cause.text)};
         }

@@ -7,6 +7,7 @@
 
 #include "umd/runtime/context.h"
 #include "umd/runtime/fault_text.h"
+#include "umd/runtime/link_text.h"
 #include "umd/runtime/signal_log.h"
 #include "umd/runtime/stream.h"
 
@@ -120,7 +121,33 @@ bool Fleet::came_from_outside(std::uint64_t word) const {
                                [&](const auto& stream) { return stream->poisoned_from_outside(word); });
 }
 
-Error Fleet::cause(std::uint64_t word, bool foreign) const {
+std::string Fleet::lost_on_way(std::uint64_t va, std::uint32_t node) const {
+    const Context* const here = va == 0 ? nullptr : owner(va);
+    for (const Context* there : contexts()) {
+        if (here == nullptr || there == here || there->node() != node) continue;
+        if (std::string lost = last_loss(*here, *there); !lost.empty()) return lost;
+    }
+    return {};
+}
+
+std::optional<Error> Fleet::lost_way(std::uint64_t va, std::uint64_t word) const {
+    std::vector<std::weak_ptr<Watched>> all;
+    {
+        const std::lock_guard lock(mutex_);
+        all = watched_;
+    }
+    for (const auto& weak : all) {
+        const auto watched = weak.lock();
+        if (auto lost = watched == nullptr ? std::nullopt : watched->lost_way(va, word)) return lost;
+    }
+    return std::nullopt;
+}
+
+Error Fleet::cause(std::uint64_t word, bool foreign, std::uint64_t va) const {
+    const bool unreached = ORR_FAILURE_CODE(word) == ORR_QERR_PEER_LOST;
+    if (unreached && va != 0) {
+        if (auto lost = lost_way(va, word)) return *std::move(lost);
+    }
     if (foreign || came_from_outside(word)) {
         const std::lock_guard lock(told_mutex_);
         if (foreign_words_.size() == kMostForeignWords) foreign_words_.clear();
@@ -143,9 +170,13 @@ Error Fleet::cause(std::uint64_t word, bool foreign) const {
     }
     if (foreign) {
         Error told = describe_foreign_failure(word, where);
-        if (ORR_FAILURE_CODE(word) == ORR_QERR_PEER_LOST && ORR_FAILURE_QUEUE(word) == ORR_FAILURE_NO_QUEUE)
+        if (!unreached) return told;
+        if (std::string lost = lost_on_way(va, key.first); !lost.empty()) {
+            told.text += lost;
+        } else if (key.second == ORR_FAILURE_NO_QUEUE) {
             for (const Context* context : contexts())
                 told.text += context->lost_link(key.first);
+        }
         return told;
     }
     // Who was the last that could signal may have stopped for what had become of others; any other word names
@@ -169,7 +200,9 @@ Error Fleet::cause(std::uint64_t word, bool foreign) const {
             (abandoned ? grave->second.latest : (grave->second.index & ORR_FAILURE_INDEX(~0ull)) == index))
             return by_name(grave->second.who, grave->second.error);
     }
-    return describe_foreign_failure(word, where);
+    Error told = describe_foreign_failure(word, where);
+    if (unreached) told.text += lost_on_way(va, key.first);
+    return told;
 }
 
 Context* Fleet::owner(std::uint64_t va) const {

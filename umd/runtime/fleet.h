@@ -47,6 +47,11 @@ class Fleet {
         virtual ~Watched() = default;
         // Does not wait.
         virtual void look() = 0;
+        // Why this semaphore has failed with a word that names a card which is not reached: if this knows
+        // the link.
+        virtual std::optional<Error> lost_way(std::uint64_t /*va*/, std::uint64_t /*word*/) const {
+            return {};
+        }
     };
     void add(const std::shared_ptr<Watched>& watched);
     // Somebody who waits has to look now and then.
@@ -71,7 +76,8 @@ class Fleet {
 
     // What a failure word (orrery/fw/failure.h) stands for: code and text of the first cause, by name.
     // foreign: it stood where another process puts them, whose queues may have had the numbers of ours.
-    Error cause(std::uint64_t word, bool foreign = false) const;
+    // va: the semaphore in which it stands, 0: it is not known.
+    Error cause(std::uint64_t word, bool foreign, std::uint64_t va) const;
 
     // Fails a semaphore of `there` in the name of who will not signal it. False: not now.
     bool fail_semaphore(Context& there, std::uint64_t va, std::uint64_t code, const std::string& who,
@@ -105,6 +111,10 @@ class Fleet {
     using QueueKey = std::pair<std::uint32_t, std::uint32_t>;                   // node, queue
     using PacketKey = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;  // and packet
 
+    // "; the link … went down", on the way from the card with this semaphore to one that is not reached.
+    std::string lost_on_way(std::uint64_t va, std::uint32_t node) const;
+    // What objects of this process know of a semaphore of theirs: Watched::lost_way().
+    std::optional<Error> lost_way(std::uint64_t va, std::uint64_t word) const;
     // It is another process's queue's, as far as streams of ours have met it.
     bool came_from_outside(std::uint64_t word) const;
     // Of a semaphore of ours; null: of nobody's.

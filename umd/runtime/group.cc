@@ -11,6 +11,7 @@
 #include "umd/runtime/clock.h"
 #include "umd/runtime/context.h"
 #include "umd/runtime/event.h"
+#include "umd/runtime/link_text.h"
 #include "umd/runtime/packets.h"
 
 namespace orrery::umd {
@@ -117,6 +118,39 @@ std::optional<Error> Group::stopped_here(std::uint64_t word) const {
     return std::nullopt;
 }
 
+// A unit's word names the card to which, or from which, the way was lost that was first, and no link.
+std::optional<Error> Group::lost_way(std::uint64_t va, std::uint64_t word) const {
+    const bool ours = std::ranges::any_of(members_, [&](const GroupMember& one) {
+        return one.slot != nullptr && (one.slot->va == va || SharedSemaphores::release_va(*one.slot) == va);
+    });
+    if (!unit_ || !ours || ORR_FAILURE_CODE(word) != ORR_QERR_PEER_LOST) return std::nullopt;
+    const std::uint32_t node = ORR_FAILURE_NODE(word);
+    for (const Way& way : ways_) {
+        if (way.from->node() != node && way.to->node() != node) continue;
+        // A card that is gone is more of a cause than the link to it.
+        if (way.from->lost() || way.to->lost()) continue;
+        const auto loss = way.from->way_loss(*way.to, way.number);
+        if (!loss || !loss->link) continue;
+        return Error{
+            orrErrorPeerAccess,
+            fmt::format("{} went down, by which devices {} and {} of the group met (orrery-smi links "
+                        "shows ports and how often each has lost its link)",
+                        umd::name_of(context_.fleet(), *loss->link), way.from->device(), way.to->device())};
+    }
+    return std::nullopt;
+}
+
+std::vector<Group::Way> Group::ways_between(const std::vector<Context*>& contexts) {
+    std::vector<Context*> cards = contexts;
+    std::ranges::sort(cards, {}, &Context::device);
+    cards.erase(std::ranges::unique(cards).begin(), cards.end());
+    std::vector<Way> ways;
+    for (std::size_t i = 0; i < cards.size(); ++i)
+        for (std::size_t k = i + 1; k < cards.size(); ++k)
+            ways.push_back({cards[i], cards[k], cards[i]->way_to(*cards[k]).value_or(0)});
+    return ways;
+}
+
 // A card tells the stream first, and then all that wait for it.
 bool Group::will_fail(int rank, const SemaphoreSlot& slot) const {
     const std::uint64_t key = page_->queue(rank, GroupPage::Queue::kBarriers);
@@ -179,7 +213,7 @@ std::optional<GroupCause> Group::cause_of_failure(int rank, const SemaphoreSlot&
     if (guard && page_->left(origin)) return left_cause(origin);
     if (!here && !waited_enough(rank, guard ? kPatienceNs : patience_ns(origin, word))) return std::nullopt;
     if (guard) return GroupCause{orrErrorAborted, origin, "its process ended"};
-    const Error error = here ? *own : context_.fleet().cause(word, true);
+    const Error error = here ? *own : context_.fleet().cause(word, true, slot.va);
     return GroupCause{error.code, origin < 0 ? rank : origin, error.text};
 }
 

@@ -86,8 +86,17 @@ class Group final : public Fleet::Watched {
 
     // How the others are. Tells the first cause, and fails the semaphores of a group that has one.
     void look() override;
+    std::optional<Error> lost_way(std::uint64_t va, std::uint64_t word) const override;
 
   private:
+    // Between two cards that are to meet by their units: Context::way_to(), before they did.
+    struct Way {
+        const Context* from = nullptr;
+        const Context* to = nullptr;
+        std::uint64_t number = 0;
+    };
+    static std::vector<Way> ways_between(const std::vector<Context*>& contexts);
+
     // What a member brings along before the others are there.
     struct Seat {
         std::shared_ptr<Semaphore> own;
@@ -146,6 +155,7 @@ class Group final : public Fleet::Watched {
     Seat seat_;
     const std::vector<GroupMember> members_;
     const bool unit_;
+    std::vector<Way> ways_;           // by units: of each two cards; does not change once it is in the fleet
     const int leader_;                // of this machine
     const std::uint64_t barrier_va_;  // the page of the card's unit; 0: this member meets the others by none
     std::vector<int> below_;

@@ -111,6 +111,7 @@ Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
         memory.push_back(fd->get());
         exported.push_back(std::move(*fd));
     }
+    const std::vector<Way> ways = ways_between(contexts);
     ORR_TRY(planned, plan(runtime, contexts, memory, true));
     const std::uint64_t owner = next_step_owner();
     for (std::size_t rank = 0; rank < devices.size(); ++rank) {
@@ -127,6 +128,7 @@ Result<std::vector<std::shared_ptr<Group>>> Group::create_all(Runtime& runtime,
         std::shared_ptr<Group> one(new Group(*contexts[rank], static_cast<int>(rank), seats[rank],
                                              std::move(members), *page, planned->unit));
         one->owner_ = owner;
+        if (planned->unit) one->ways_ = ways;
         all.push_back(enter(std::move(one)));
     }
     return all;
@@ -193,6 +195,7 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
     std::vector<GroupMember> all(static_cast<std::size_t>(members));
     std::unique_ptr<GroupBridge> bridge;
     std::shared_ptr<GroupPage> page;
+    std::vector<Way> ways;
     bool unit = false;
 
     const auto member = [&](std::size_t i) -> GroupMember& { return all[static_cast<std::size_t>(here[i])]; };
@@ -218,6 +221,10 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
                 member(i).slot = std::move(*slot);
                 member(i).process = std::move(process);
             }
+            std::vector<Context*> contexts;
+            for (std::size_t i = 0; i < here.size(); ++i)
+                contexts.push_back(member(i).slot->context);
+            if (!several) ways = ways_between(contexts);
             return {};
         };
         Rendezvous meeting{.token = token,
@@ -299,6 +306,7 @@ Result<std::shared_ptr<Group>> Group::join(Runtime& runtime, const GroupToken& t
     std::shared_ptr<Group> group(
         new Group(**context, rank, std::move(*seat), std::move(all), std::move(page), unit));
     group->owner_ = owner_of(token.name);
+    if (unit) group->ways_ = std::move(ways);
     group->bridge_ = std::move(bridge);
     group->folder_ = std::move(folder);
     if (group->bridge_ != nullptr)

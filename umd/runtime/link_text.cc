@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "umd/runtime/fleet.h"
 #include "umd/runtime/memory.h"
@@ -11,14 +12,21 @@ namespace orrery::umd {
 namespace {
 
 // A card of this process, or as sysfs names it (links/PORT/peer).
-std::string name_of(Fleet& fleet, std::uint64_t uid) {
+std::string name_of(const Fleet& fleet, std::uint64_t uid) {
     const int device = fleet.device_of(uid);
     return device < 0 ? fmt::format("the card {:016x}", uid) : fmt::format("device {}", device);
 }
 
+const Context* of_device(const Context& from, int device) {
+    const auto cards = from.fleet().contexts();
+    const auto owner =
+        std::ranges::find_if(cards, [&](const auto* card) { return card->device() == device; });
+    return owner == cards.end() ? nullptr : *owner;
+}
+
 }  // namespace
 
-std::string name_of(Fleet& fleet, const WayLoss::Link& link) {
+std::string name_of(const Fleet& fleet, const WayLoss::Link& link) {
     return fmt::format("the link from port {} of {} to {}", link.port, name_of(fleet, link.uid),
                        link.peer == 0 ? "a switch" : name_of(fleet, link.peer));
 }
@@ -28,16 +36,38 @@ std::string lost_link(const Context& from, const Context& to, std::uint64_t way)
     return loss && loss->link ? name_of(from.fleet(), *loss->link) : "the link between them";
 }
 
+std::string last_loss(const Context& from, const Context& to) {
+    const auto link = from.last_lost_link(to);
+    return link ? fmt::format("; {} went down", name_of(from.fleet(), *link)) : std::string();
+}
+
 std::string beyond_link(const Context& from, std::uint64_t va) {
     const auto memory = from.memory().find(va);
-    if (!memory || memory->elsewhere || memory->device == kHost || memory->device == from.device()) return {};
-    std::string text = fmt::format(" (memory of device {}", memory->device);
-    const auto cards = from.fleet().contexts();
-    const auto owner =
-        std::ranges::find_if(cards, [&](const Context* card) { return card->device() == memory->device; });
-    const auto link = owner == cards.end() ? std::nullopt : from.last_lost_link(**owner);
-    if (link) text += fmt::format("; {} went down", name_of(from.fleet(), *link));
-    return text + ")";
+    if (!memory || memory->device == kHost) return {};
+    if (memory->elsewhere) return lost_of_multicast(from, va);
+    if (memory->device == from.device()) return {};
+    const Context* const owner = of_device(from, memory->device);
+    return fmt::format(" (memory of device {}{})", memory->device,
+                       owner == nullptr ? std::string() : last_loss(from, *owner));
+}
+
+std::string lost_of_multicast(const Context& from, std::uint64_t va) {
+    const auto memory = from.memory().find(va);
+    if (!memory || !memory->elsewhere) return {};
+    const std::vector<MulticastWay>& members = memory->block->members;
+    std::string devices, links;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const char* const between = i == 0 ? "" : i + 1 == members.size() ? " and " : ", ";
+        devices += fmt::format("{}{}", between, members[i].device);
+        const Context* const member = of_device(from, members[i].device);
+        const auto loss = member == nullptr ? std::nullopt : from.way_loss(*member, members[i].way);
+        if (!loss || !loss->link) continue;
+        const std::string link = fmt::format("; {} went down", name_of(from.fleet(), *loss->link));
+        // It may be the one link of all, of the card that writes.
+        if (links.find(link) == std::string::npos) links += link;
+    }
+    if (links.empty()) return {};
+    return fmt::format(" (a multicast to device{} {}{})", members.size() == 1 ? "" : "s", devices, links);
 }
 
 }  // namespace orrery::umd

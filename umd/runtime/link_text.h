@@ -9,10 +9,16 @@
 namespace orrery::umd {
 
 // "the link from port 1 of device 0 to device 2"; cards of other processes as sysfs names them.
-std::string name_of(Fleet& fleet, const WayLoss::Link& link);
+std::string name_of(const Fleet& fleet, const WayLoss::Link& link);
 // The one that ended the way between the two that was this number; "the link between them", if nobody knows.
 std::string lost_link(const Context& from, const Context& to, std::uint64_t way);
-// " (memory of device 2; … went down)", of work that found no way to an address; nothing of one elsewhere.
+// "; … went down": the last that did of a way between the two; nothing, if none has or nobody knows.
+std::string last_loss(const Context& from, const Context& to);
+// " (memory of device 2; … went down)", of work that found no way to an address; nothing of another
+// machine's.
 std::string beyond_link(const Context& from, std::uint64_t va);
+// " (a multicast to devices 1 and 2; … went down)": links that it has lost since it was made; nothing: it has
+// lost none, or there is none at this address.
+std::string lost_of_multicast(const Context& from, std::uint64_t va);
 
 }  // namespace orrery::umd

@@ -43,6 +43,12 @@ struct Abroad {
     bool known = false;  // the port, by which it was reached, and how often its link had gone down
 };
 
+// To a member of a multicast, as it was before that was made: see Context::way_to().
+struct MulticastWay {
+    int device = kHost;
+    std::uint64_t way = 0;
+};
+
 // A buffer, bound on its own card at va, and on others where they have imported it.
 struct Block {
     int device = kHost;  // that created it; for pinned host memory too
@@ -55,9 +61,9 @@ struct Block {
     bool imported = false;                       // another process made it
     bool elsewhere = false;                      // another machine's, or a multicast: see Allocation
     Abroad abroad;
-    std::vector<int> members;     // cards of a multicast
-    bool combines = false;        // which is read in copies with reduction
-    std::vector<FabricKey> keys;  // by which other machines may have it
+    std::vector<MulticastWay> members;  // of a multicast
+    bool combines = false;              // which is read in copies with reduction
+    std::vector<FabricKey> keys;        // by which other machines may have it
 };
 
 struct Allocation {
@@ -119,9 +125,9 @@ class Memory {
     // Of what is at this address, also of a block without an allocation.
     Abroad abroad(std::uint64_t va) const;
     // What `device` writes at once to the first bytes of these allocations, which begin there. `combines`:
-    // and reads, in copies with reduction.
+    // and reads, in copies with reduction. `ways`: to other cards, as they were before.
     Result<Allocation> make_multicast(int device, std::span<const std::uint64_t> members, std::uint64_t bytes,
-                                      bool combines);
+                                      bool combines, const std::map<int, std::uint64_t>& ways);
 
     std::optional<Allocation> find(std::uint64_t va) const;
     // For those who tell what copies did: a card, or an orrProfPlace; also of what is no allocation.

@@ -109,16 +109,17 @@ Result<Allocation> Memory::import_elsewhere(int device, std::unique_ptr<Bo> bo, 
 }
 
 Result<Allocation> Memory::make_multicast(int device, std::span<const std::uint64_t> members,
-                                          std::uint64_t bytes, bool combines) {
+                                          std::uint64_t bytes, bool combines,
+                                          const std::map<int, std::uint64_t>& ways) {
     const std::lock_guard changing(changes_);
     const std::uint64_t size = round_up(bytes, kPage);
     std::vector<MulticastMember> parts;
-    std::vector<int> devices;
+    std::vector<MulticastWay> devices;
     for (const std::uint64_t va : members) {
         ORR_TRY(block, block_to_export(va));
         const Allocation& allocation = allocations_.find(va)->second;
         if (allocation.device == kHost || allocation.device == device ||
-            std::ranges::find(devices, allocation.device) != devices.end()) {
+            std::ranges::find(devices, allocation.device, &MulticastWay::device) != devices.end()) {
             return fail(
                 orrErrorInvalidValue,
                 "{:#x} cannot be a member: it is {}, and members are memory of other devices than {}, "
@@ -130,7 +131,8 @@ Result<Allocation> Memory::make_multicast(int device, std::span<const std::uint6
                         describe(va));
         ORR_TRY(fd, (*block)->bo->export_fd());
         parts.push_back({std::move(*fd), va - (*block)->va});
-        devices.push_back(allocation.device);
+        const auto way = ways.find(allocation.device);
+        devices.push_back({allocation.device, way == ways.end() ? 0 : way->second});
     }
     ORR_TRY(bo, cards_.at(device).winsys->make_multicast(parts, size, combines));
     ORR_TRY(block, place_elsewhere(device, std::move(*bo), combines ? kReadWrite : ORR_BIND_WRITE));

@@ -58,7 +58,7 @@ std::uint64_t SemaphoreSlot::time_ps() const {
 
 Status SemaphoreSlot::check() const {
     if (!failed()) return {};
-    const Error cause = context->fleet().cause(ORR_SEM_FAILURE(value()), shared && !ours());
+    const Error cause = context->fleet().cause(ORR_SEM_FAILURE(value()), shared && !ours(), va);
     return fail(cause.code, "{} has failed: {}. Destroy it and make a new one",
                 context->describe_semaphore(va), cause.text);
 }

@@ -313,8 +313,8 @@ Result<std::vector<Context*>> peers_written(Runtime& runtime, int device,
     std::vector<Context*> peers;
     if (!on_card(dst_memory)) return peers;
     if (dst_memory->device == device) {
-        for (const int member : dst_memory->block->members) {
-            ORR_TRY(peer, runtime.context(member));
+        for (const MulticastWay& member : dst_memory->block->members) {
+            ORR_TRY(peer, runtime.context(member.device));
             peers.push_back(*peer);
         }
         return peers;

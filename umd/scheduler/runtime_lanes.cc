@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "umd/runtime/at_once.h"
+#include "umd/runtime/link_text.h"
 #include "umd/runtime/packets.h"
 #include "umd/scheduler/runtime_executor.h"
 
@@ -34,7 +35,11 @@ Status RuntimeExecutor::open(Lane& lane) {
     ORR_TRY(slot, cards_[lane.signals].context->semaphores().take(true));
     const int device = cards_[lane.card].device;
     if (crosses) {
-        ORR_TRY(shared, runtime_.memory().share_block(*(*slot)->block, device));
+        auto shared = runtime_.memory().share_block(*(*slot)->block, device);
+        // The driver only says that there is no way any more.
+        if (!shared && shared.error().code == orrErrorPeerAccess)
+            shared.error().text += last_loss(*cards_[lane.card].context, *cards_[lane.signals].context);
+        if (!shared) return shared;
     }
     PinnedBuffer scratch;
     if (lane.kind == LaneKind::kRun) {
