@@ -77,6 +77,7 @@
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
 #include <orrery/hw/pci.h>
+#include <orrery/hw/switches.h>
 
 #include "orr_barrier.h"
 #include "orr_counters.h"
@@ -562,6 +563,13 @@ static inline bool orr_has_far_notes(const struct orr_device *odev)
 {
 	return (odev->info.hw_version & 0xffff) >= 11;
 }
+
+/* Of a file of bytes in sysfs. */
+#ifdef ORR_HAVE_CONST_BIN_ATTRIBUTE
+#define ORR_BIN_CONST const
+#else
+#define ORR_BIN_CONST
+#endif
 
 /* Drivers at both ends of a link can send each other notes. */
 static inline bool orr_has_notes(const struct orr_device *odev)

@@ -2,8 +2,9 @@
 /*
  * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,
  * losses}, and what the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes, and
- * denied, bad_keys, refused. All but what is foreign are read from the card at that moment. Who writes 1 to
- * links/PORT/reset has the link taken down and trained anew.
+ * denied, bad_keys, refused. All but what is foreign are read from the card at that moment. links/PORT/switches
+ * is what the switch at the other end tells of itself and of others, as it stands in the card's registers
+ * (orrery/hw/switches.h). Who writes 1 to links/PORT/reset has the link taken down and trained anew.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
  */
 #include <linux/kobject.h>
@@ -327,6 +328,61 @@ static const struct attribute_group orr_link_denial_group = {
 	.is_visible = orr_link_denial_is_visible,
 };
 
+/* Inside orr_enter(). Return: 0, -ENODEV: they are those of a card that is not there. */
+static int orr_link_read_switches(struct orr_device *odev, u32 port, loff_t at, u32 words[], size_t count)
+{
+	bool ones = false;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		words[i] = orr_read32(odev, ORR_R_SWITCHES(port) + at + 4 * i);
+		ones |= words[i] == U32_MAX;
+	}
+	return ones && !orr_hw_answers(odev, true) ? -ENODEV : 0;
+}
+
+/* In words; of a port at which no switch tells anything there are none. */
+static ssize_t switches_read(struct file *file, struct kobject *kobj,
+			     ORR_BIN_CONST struct bin_attribute *attr, char *buf, loff_t offset,
+			     size_t count)
+{
+	struct orr_device *odev = orr_link_device(kobj);
+	u64 kind = 0;
+	int idx, ret;
+	u32 port;
+
+	ret = kstrtou32(kobject_name(kobj), 10, &port);
+	if (ret)
+		return ret;
+	if ((odev->info.hw_version & 0xffff) >= 2) {
+		ret = orr_link_read(kobj, ORR_R_LINK_SWITCH, false, &kind);
+		if (ret)
+			return ret;
+	}
+	if (!(kind & ORR_LINK_TELLS_SWITCHES) || offset >= ORR_SWITCHES_BYTES)
+		return 0;
+	if (offset % 4)
+		return -EINVAL;
+	count = min_t(size_t, count, ORR_SWITCHES_BYTES - offset) & ~3;
+	ret = orr_enter(odev, &idx);
+	if (ret)
+		return ret;
+	ret = orr_link_read_switches(odev, port, offset, (u32 *)buf, count / 4);
+	orr_exit(odev, idx);
+	return ret ?: count;
+}
+
+static ORR_BIN_CONST struct bin_attribute orr_link_switches = __BIN_ATTR_RO(switches, 0);
+
+static ORR_BIN_CONST struct bin_attribute *ORR_BIN_CONST orr_link_switches_attrs[] = {
+	&orr_link_switches,
+	NULL,
+};
+
+static const struct attribute_group orr_link_switches_group = {
+	.bin_attrs = orr_link_switches_attrs,
+};
+
 static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
 {
 	char name[8];
@@ -337,7 +393,8 @@ static int orr_sysfs_link_add(struct orr_link_port *port, struct kobject *links)
 		return -ENOMEM;
 	return sysfs_create_group(port->kobj, &orr_link_group) ?:
 	       sysfs_create_group(port->kobj, &orr_link_newer_group) ?:
-	       sysfs_create_group(port->kobj, &orr_link_denial_group);
+	       sysfs_create_group(port->kobj, &orr_link_denial_group) ?:
+	       sysfs_create_group(port->kobj, &orr_link_switches_group);
 }
 
 /**

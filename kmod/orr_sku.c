@@ -116,12 +116,6 @@ static int orr_sku_get(struct orr_device *odev)
 	return ret;
 }
 
-#ifdef ORR_HAVE_CONST_BIN_ATTRIBUTE
-#define ORR_BIN_CONST const
-#else
-#define ORR_BIN_CONST
-#endif
-
 static ssize_t sku_table_read(struct file *file, struct kobject *kobj,
 			      ORR_BIN_CONST struct bin_attribute *attr, char *buf, loff_t offset,
 			      size_t count)

@@ -109,10 +109,15 @@ void Card::publish_link(unsigned port) {
     out.peer_port.store(link->peer_port(), std::memory_order_relaxed);
     const bool was_up = out.state.load(std::memory_order_relaxed) >= ORR_LINK_UP;
     if (was_up && link->state() < ORR_LINK_UP) out.losses.fetch_add(1, std::memory_order_relaxed);
-    if (was_up != link->up()) publish_reach(port);
-    out.peer_switch.store(
-        link->peer_is_switch() ? ORR_LINK_IS_SWITCH | link->peer_level() << ORR_LINK_LEVEL_SHIFT : 0,
-        std::memory_order_relaxed);
+    if (was_up != link->up()) {
+        shown_[port] = {};
+        publish_reach(port);
+        publish_switches(port);
+    }
+    out.peer_switch.store(link->peer_is_switch() ? ORR_LINK_IS_SWITCH | ORR_LINK_TELLS_SWITCHES |
+                                                       link->peer_level() << ORR_LINK_LEVEL_SHIFT
+                                                 : 0,
+                          std::memory_order_relaxed);
     out.control.store(link->forwards() ? ORR_LINK_FORWARD : 0, std::memory_order_relaxed);
     out.state.store(link->state(), std::memory_order_release);
 }
@@ -129,6 +134,30 @@ void Card::publish_reach(unsigned port) {
         out.how.store(reach.how, std::memory_order_release);
     }
     file_.links[port].reach_version.fetch_add(1, std::memory_order_release);
+}
+
+void Card::publish_switches(unsigned port) {
+    const std::vector<link::SwitchWords> all = links_[port]->peer_switches();
+    RegisterFile::Switches& out = file_.switches[port];
+    for (std::size_t n = 0; n < out.places.size(); ++n) {
+        if (n >= all.size()) {
+            out.places[n][ORR_SWITCH_UID / 8].store(0, std::memory_order_release);
+            continue;
+        }
+        for (std::size_t w = all[n].size(); w-- > 0;)
+            out.places[n][w].store(all[n][w], std::memory_order_release);
+    }
+    out.version.fetch_add(1, std::memory_order_release);
+}
+
+void Card::peer_shows(unsigned port) {
+    const LinkPort& link = *links_[port];
+    const Shown now{.reach = link.peer_reach_version(), .switches = link.peer_switches_version()};
+    const Shown before = std::exchange(shown_[port], now);
+    if (before.switches != now.switches) publish_switches(port);
+    if (before.reach == now.reach) return;
+    publish_reach(port);
+    raise(ORR_IRQ_LINK);
 }
 
 // --- the round ---

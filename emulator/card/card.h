@@ -219,6 +219,10 @@ class Card final : private SocEffects {
     void follow_sink();  // it is on or off now
     bool poll_links();
     void publish_reach(unsigned port);
+    void publish_switches(unsigned port);
+    // What the switch there shows is another thing; each is told by itself, as only one of them matters to
+    // the driver.
+    void peer_shows(unsigned port);
     std::expected<void, std::string> build_lockstep();
     // A round as step() is one, within what the others leave.
     bool step_in_lockstep(bool skip_idle);
@@ -275,6 +279,11 @@ class Card final : private SocEffects {
     std::unique_ptr<Doorbells> doorbells_;
     std::array<std::unique_ptr<LinkPort>, ORR_LINK_MAX_PORTS> links_;
     std::vector<LinkPort*> active_links_;
+    // Versions of what the peer of each port showed last, if it is a switch.
+    struct Shown {
+        std::uint64_t reach = 0, switches = 0;
+    };
+    std::array<Shown, ORR_LINK_MAX_PORTS> shown_{};
     Peers peers_;
     std::unique_ptr<BarrierUnit> barriers_;
     std::unique_ptr<Workers> workers_;

@@ -197,10 +197,7 @@ std::expected<void, std::string> Card::build() {
             errors_.note("link {}: node {} came with a wrong key: nothing of that was done", by, node);
             raise(ORR_IRQ_LINK);
         };
-        hooks.peer_shows = [this](std::uint32_t shows) {
-            publish_reach(shows);
-            raise(ORR_IRQ_LINK);
-        };
+        hooks.peer_shows = [this](std::uint32_t shows) { peer_shows(shows); };
         hooks.jumped = [this, port](ModelTime gap) { jumped(gap, port); };
         hooks.may_jump = [this] { return !keeps_step(); };
         hooks.act_at = [this] { return time_for_news(); };

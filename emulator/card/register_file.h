@@ -10,6 +10,7 @@
 #include <orrery/hw/boot.h>
 #include <orrery/hw/link.h>
 #include <orrery/hw/mmu.h>
+#include <orrery/hw/switches.h>
 
 namespace orrery::emu {
 
@@ -34,6 +35,13 @@ struct RegisterFile {
         std::atomic<std::uint64_t> how{0}, fabric{0};
         std::atomic<std::uint32_t> mbps{0};
     };
+    // As ORR_R_SWITCHES, in the words of each place.
+    struct Switches {
+        std::atomic<std::uint32_t> version{0};
+        std::array<std::array<std::atomic<std::uint64_t>, ORR_SWITCH_PORT(ORR_SWITCH_MAX_PORTS) / 8>,
+                   ORR_SWITCHES_PLACES>
+            places{};
+    };
 
     std::atomic<std::uint64_t> model_time{0};
     std::atomic<std::uint32_t> state{ORR_STATE_RESET};
@@ -51,6 +59,7 @@ struct RegisterFile {
     std::atomic<std::uint32_t> irq_mask{0};
     std::array<Link, ORR_LINK_MAX_PORTS> links;
     std::array<std::array<Reach, ORR_NODES>, ORR_LINK_MAX_PORTS> reach;
+    std::array<Switches, ORR_LINK_MAX_PORTS> switches;
     std::atomic<std::uint32_t> node{0};
     std::atomic<std::uint64_t> barrier_states{0};
     std::atomic<std::uint32_t> barrier_fault{ORR_FAULT_NONE};

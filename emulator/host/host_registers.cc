@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <orrery/hw/pci.h>
+#include <orrery/hw/switches.h>
 
 #include "emulator/api/checks.h"
 #include "emulator/engines/save_area.h"
@@ -24,6 +25,9 @@ constexpr std::uint64_t kReachEnd = ORR_R_REACH(ORR_LINK_MAX_PORTS, 0);
 constexpr std::uint64_t kReachStride = ORR_R_REACH(1, 0) - ORR_R_REACH(0, 0);
 constexpr std::uint64_t kReachBytes = ORR_R_REACH(0, 1) - ORR_R_REACH(0, 0);
 static_assert(kReachStride == ORR_NODES * kReachBytes);
+constexpr std::uint64_t kSwitchesFirst = ORR_R_SWITCHES(0);
+constexpr std::uint64_t kSwitchesEnd = ORR_R_SWITCHES(ORR_LINK_MAX_PORTS);
+static_assert(kReachEnd <= kSwitchesFirst && kSwitchesEnd <= ORR_BAR_REGS_SIZE);
 constexpr std::uint64_t kLinkEnd = ORR_R_LINK(ORR_LINK_MAX_PORTS);
 constexpr std::uint64_t kRouteFirst = ORR_R_ROUTE(1);
 constexpr std::uint64_t kRouteEnd = ORR_R_ROUTE(ORR_NODES);
@@ -332,6 +336,8 @@ bool HostRegisters::read32(std::uint64_t offset, std::uint32_t& value) {
         return port < card_.sku().link_ports && read_link(port, at % kLinkStride, value);
     }
     if (offset >= kReachFirst && offset < kReachEnd) return read_reach(offset - kReachFirst, value);
+    if (offset >= kSwitchesFirst && offset < kSwitchesEnd)
+        return read_switches(offset - kSwitchesFirst, value);
     const RegisterFile& file = card_.registers();
     if (is_route(offset)) {
         value = file.routes[(offset - ORR_R_ROUTE(0)) / 4].load(std::memory_order_acquire);
@@ -557,6 +563,21 @@ bool HostRegisters::read_reach(std::uint64_t at, std::uint32_t& value) const {
         default:
             return false;
     }
+}
+
+// Between the words of a place and the next one there is nothing, and who reads all reads that too.
+bool HostRegisters::read_switches(std::uint64_t at, std::uint32_t& value) const {
+    const RegisterFile::Switches& all = card_.registers().switches[at / ORR_SWITCHES_BYTES];
+    const std::uint64_t reg = at % ORR_SWITCHES_BYTES;
+    value = 0;
+    if (reg % 4 != 0) return false;
+    if (reg == ORR_SWITCHES_VERSION) value = all.version.load(std::memory_order_acquire);
+    if (reg < ORR_SWITCHES_PLACE(0)) return true;
+    constexpr std::uint64_t kPlace = ORR_SWITCHES_PLACE(1) - ORR_SWITCHES_PLACE(0);
+    const auto& place = all.places[(reg - ORR_SWITCHES_PLACE(0)) / kPlace];
+    const std::uint64_t word = reg % kPlace / 8;
+    if (word < place.size()) value = half(place[word].load(std::memory_order_acquire), (reg & 4) != 0);
+    return true;
 }
 
 bool HostRegisters::read_link(unsigned port, std::uint64_t reg, std::uint32_t& value) const {

@@ -38,6 +38,7 @@ class HostRegisters {
     bool read32(std::uint64_t offset, std::uint32_t& value);
     bool read_link(unsigned port, std::uint64_t reg, std::uint32_t& value) const;
     bool read_reach(std::uint64_t at, std::uint32_t& value) const;
+    bool read_switches(std::uint64_t at, std::uint32_t& value) const;
     bool read_link_count(unsigned port, std::uint64_t reg, std::uint32_t& value) const;
     // One of the 64-bit registers that can be read, by the offset of its low half.
     bool read_wide(std::uint64_t offset, std::uint64_t& value) const;

@@ -20,9 +20,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "emulator/faults/faults.h"
 #include "emulator/link/counts.h"
+#include "emulator/link/switch_words.h"
 #include "emulator/memory/peer.h"
 #include "emulator/memory/vram.h"
 #include "emulator/probes/counters.h"
@@ -122,7 +124,8 @@ struct LinkHooks {
     std::function<bool(const link::Message&)> member;
     // Of a switch: reads of its cards' multicasts. nullptr: they have no route.
     link::Reductions* reductions = nullptr;
-    // What the peer shows has changed: its node, reach(), drains_wanted(). May be empty.
+    // What the peer shows has changed: its node, reach(), switches, drains_wanted(). May be
+    // empty.
     std::function<void(std::uint32_t port)> peer_shows;
     // So many drain()s are done. May be empty.
     std::function<void(std::uint32_t port, std::uint32_t drains)> drained;
@@ -204,6 +207,9 @@ class LinkPort : public PeerPort {
     // What it says; changes with peer_reach_version().
     virtual std::uint64_t peer_reach_version() const { return 0; }
     virtual link::Reach peer_reach(std::uint32_t node) const;
+    // The switches that it tells of, itself first; changes with peer_switches_version().
+    virtual std::uint64_t peer_switches_version() const { return 0; }
+    virtual std::vector<link::SwitchWords> peer_switches() const { return {}; }
     // What is for the number `multicast` from here on goes to that node, too, with `base` added to its
     // offset, and in the epoch that this card has for it; node 0: to nobody any more. ORR_FAULT_*: _NO_ROUTE
     // (no switch is there, or not forwards()), _PEER_BUSY (too many stores wait for room), _PEER_DOWN.
@@ -219,6 +225,8 @@ class LinkPort : public PeerPort {
     // What its peer is told, from the next tell_reach() on. The link is up.
     virtual void show_reach(std::uint32_t /*node*/, const link::Reach& /*reach*/) {}
     virtual void tell_reach() {}
+    // Of which switches it is told, as many as there is room for. The link is up.
+    virtual void show_switches(std::span<const link::SwitchWords> /*all*/) {}
     // How often the peer has asked this switch for all to arrive that it sent, up to which of these it wants
     // nothing waited for, and how often it did.
     virtual std::uint64_t drains_wanted() const { return 0; }

@@ -202,6 +202,7 @@ void SharedLink::look_at_shown() {
     const Shown shows{.node = is_switch_ ? transmitter_.shown_node() : 0,
                       .lives = lives,
                       .reach_version = peer_is_switch_ ? transmitter_.reach_version() : 0,
+                      .switches_version = peer_is_switch_ ? transmitter_.switches_version() : 0,
                       .drains_wanted = is_switch_ ? receiver_.drains_wanted() : 0};
     if (shows != shown_) {
         shown_ = shows;

@@ -12,6 +12,7 @@
 #include <orrery/hw/mmu.h>
 
 #include "emulator/link/reach.h"
+#include "emulator/link/switches.h"
 #include "emulator/memory/atomic.h"
 #include "emulator/memory/semaphore.h"
 #include "emulator/time/rate.h"
@@ -112,6 +113,10 @@ void Receiver::set_node(std::uint32_t node) {
 
 void Receiver::show_reach(std::uint32_t node, const Reach& reach) {
     store_reach(inbox_->reach[node], reach);
+}
+
+void Receiver::show_switches(std::span<const SwitchWords> all) {
+    store_switches(*inbox_.operator->(), all);
 }
 
 void Receiver::set_need_wakeup(bool on) {

@@ -72,6 +72,7 @@ class Receiver {
     // Of a switch, for whoever looks into the inbox; it is open.
     void show_reach(std::uint32_t node, const Reach& reach);
     void tell_reach() { store_release(inbox_->reach_version, load_relaxed(inbox_->reach_version) + 1); }
+    void show_switches(std::span<const SwitchWords> all);
     std::uint64_t drains_wanted() const { return load_acquire(inbox_->drains_wanted); }
     std::uint64_t drains_forced() const { return load_relaxed(inbox_->drains_forced); }
     void show_drained(std::uint64_t drains) { store_release(inbox_->drains_done, drains); }

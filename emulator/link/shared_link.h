@@ -312,7 +312,7 @@ class SharedLink {
     bool peer_is_switch_ = false;
     std::uint32_t peer_level_ = 0;
     struct Shown {
-        std::uint64_t node = 0, lives = 0, reach_version = 0, drains_wanted = 0;
+        std::uint64_t node = 0, lives = 0, reach_version = 0, switches_version = 0, drains_wanted = 0;
         bool operator==(const Shown&) const = default;
     };
     Shown shown_;                         // by the peer, as hooks_.peer_shows was told

@@ -123,6 +123,12 @@ std::uint64_t SharedPort::peer_reach_version() const {
 link::Reach SharedPort::peer_reach(std::uint32_t node) const {
     return peer_is_switch() ? link_.transmitter_.reach(node) : link::Reach{};
 }
+std::uint64_t SharedPort::peer_switches_version() const {
+    return link_.up() ? link_.transmitter_.switches_version() : 0;
+}
+std::vector<link::SwitchWords> SharedPort::peer_switches() const {
+    return peer_is_switch() ? link_.transmitter_.switches() : std::vector<link::SwitchWords>{};
+}
 void SharedPort::poke_room() {
     link_.poke_room();
 }
@@ -272,6 +278,10 @@ void SwitchPort::show_reach(std::uint32_t node, const link::Reach& reach) {
 }
 void SwitchPort::tell_reach() {
     link_.receiver_.tell_reach();
+    link_.wake_peer();
+}
+void SwitchPort::show_switches(std::span<const link::SwitchWords> all) {
+    link_.receiver_.show_switches(all);
     link_.wake_peer();
 }
 std::uint64_t SwitchPort::drains_wanted() const {

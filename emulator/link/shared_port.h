@@ -31,6 +31,8 @@ class SharedPort : public LinkPort {
     std::uint32_t peer_node() const override;
     std::uint64_t peer_reach_version() const override;
     link::Reach peer_reach(std::uint32_t node) const override;
+    std::uint64_t peer_switches_version() const override;
+    std::vector<link::SwitchWords> peer_switches() const override;
     void poke_room() override;
     ModelTime next_arrival() const override;
     bool has_unseen() const override;
@@ -94,6 +96,7 @@ class SwitchPort final : public SharedPort {
     std::uint64_t peer_lives() const override;
     void show_reach(std::uint32_t node, const link::Reach& reach) override;
     void tell_reach() override;
+    void show_switches(std::span<const link::SwitchWords> all) override;
     std::uint64_t drains_wanted() const override;
     std::uint64_t drains_forced() const override;
     void show_drained(std::uint64_t drains) override;

@@ -8,6 +8,7 @@
 #include "emulator/link/frame.h"
 #include "emulator/link/grants.h"
 #include "emulator/link/reach.h"
+#include "emulator/link/switches.h"
 
 namespace orrery::emu::link {
 
@@ -77,6 +78,10 @@ void Transmitter::keep_step(const EventQueue& clock) {
 
 Reach Transmitter::reach(std::uint32_t node) const {
     return load_reach(outbox_->reach[node]);
+}
+
+std::vector<SwitchWords> Transmitter::switches() const {
+    return load_switches(*outbox_.operator->());
 }
 
 std::uint32_t Transmitter::refusal(std::uint32_t op, std::uint32_t node, std::uint64_t offset,

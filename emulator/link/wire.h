@@ -6,15 +6,19 @@
 // only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include <orrery/hw/bar0.h>
 #include <orrery/hw/link.h>
+#include <orrery/hw/switches.h>
+
+#include "emulator/link/switch_words.h"
 
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 15;
+inline constexpr std::uint32_t kVersion = 16;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -185,8 +189,10 @@ struct Inbox {
     std::uint64_t drains_forced;  // up to which of these nothing that finds no room is waited for
     // by the owner: how often that has been done
     alignas(64) std::uint64_t drains_done;
-    std::uint64_t reach_version;  // changes behind each change of `reach`
+    std::uint64_t reach_version;     // changes behind each change of `reach`
+    std::uint64_t switches_version;  // and of `switches`
     alignas(64) Reach reach[ORR_NODES];
+    alignas(64) std::array<SwitchWords, ORR_SWITCHES_PLACES> switches;  // behind the last: uid 0
     alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];
     Channel near;  // requests for the owner
     Channel far;   // requests for other nodes: what the owner passes on

@@ -8,6 +8,7 @@
 #include <orrery/hw/counters.h>
 #include <orrery/hw/link.h>
 #include <orrery/hw/soc.h>
+#include <orrery/hw/switches.h>
 
 namespace orrery::emu {
 
@@ -189,6 +190,10 @@ std::string name_of_host_register(std::uint64_t offset) {
         const std::uint64_t at = offset - ORR_R_REACH(0, 0);
         return fmt::format("ORR_R_REACH({}, {}) + {}", at / kPort, at % kPort / kNode,
                            nearest(kReach, at % kNode));
+    }
+    if (offset >= ORR_R_SWITCHES(0) && offset < ORR_R_SWITCHES(ORR_LINK_MAX_PORTS)) {
+        const std::uint64_t at = offset - ORR_R_SWITCHES(0);
+        return fmt::format("ORR_R_SWITCHES({}) + {:#x}", at / ORR_SWITCHES_BYTES, at % ORR_SWITCHES_BYTES);
     }
     if (offset >= kCounters && offset < ORR_R_COUNTER(ORR_COUNTER_COUNT))
         return fmt::format("ORR_R_COUNTER({})", (offset - kCounters) / 8);

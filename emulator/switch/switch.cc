@@ -14,6 +14,8 @@
 
 #include "emulator/link/cable.h"
 #include "emulator/link/reach.h"
+#include "emulator/link/switches.h"
+#include "emulator/switch/switches.h"
 
 namespace orrery::emu {
 
@@ -209,8 +211,11 @@ void Switch::port_changed(unsigned port, std::uint32_t state) {
     stale_ = true;
     const bool is_up = state >= ORR_LINK_UP;
     // What was sent before it went down still goes to all.
-    if (!std::exchange(were_up_[port], is_up) && is_up) forget_multicasts(port);
+    const bool was_up = std::exchange(were_up_[port], is_up);
+    if (!was_up && is_up) forget_multicasts(port);
     if (is_up) return;
+    losses_[port] += was_up ? 1 : 0;
+    switches_shown_[port].reset();
     reductions_.lose_if([&](std::uint32_t node) { return fabric_.port_of(node) == port; });
     flows_.lose_port(port, [this](std::uint32_t node) { fabric_.lost(node); });
     shown_[port].reset();
@@ -252,6 +257,7 @@ bool Switch::refresh() {
     for (unsigned p = 0; p < kPorts; ++p)
         if (ports[p].up) believed_[p] = fabric_.comes_by(p, ports[p].node) ? ports[p].node : 0;
     publish();
+    publish_switches();
     return true;
 }
 
@@ -272,6 +278,42 @@ void Switch::publish() {
             changed = true;
         }
         if (changed) link->tell_reach();
+    }
+}
+
+link::SwitchWords Switch::about_itself() const {
+    std::vector<link::AtPort> ports(config_.model.ports);
+    for (unsigned p = 0; p < ports.size() && p < kPorts; ++p) {
+        const LinkPort* link = links_[p].get();
+        if (link == nullptr) continue;
+        ports[p].state = link->state();
+        ports[p].losses = losses_[p];
+        ports[p].latency_ns = link->config().latency_ns;
+        if (!link->up()) continue;
+        ports[p].to_switch = link->peer_is_switch();
+        ports[p].lanes = link->lanes();
+        ports[p].mbps = link->mbps();
+        ports[p].peer = link->peer_uid();
+        ports[p].peer_port = link->peer_port();
+    }
+    return link::words_of(config_.uid, config_.level, ports);
+}
+
+void Switch::publish_switches() {
+    SwitchesByPort heard;
+    for (unsigned p = 0; p < kPorts; ++p) {
+        const LinkPort* link = links_[p].get();
+        if (link == nullptr || !link->up() || !link->peer_is_switch()) continue;
+        heard[p] = {.above = link->peer_level() > config_.level, .all = link->peer_switches()};
+    }
+    const link::SwitchWords own = about_itself();
+    for (unsigned p = 0; p < kPorts; ++p) {
+        LinkPort* link = links_[p].get();
+        if (link == nullptr || !link->up()) continue;
+        std::vector<link::SwitchWords> told = switches_told(own, heard, p);
+        if (switches_shown_[p] == told) continue;
+        link->show_switches(told);
+        switches_shown_[p] = std::move(told);
     }
 }
 

@@ -104,6 +104,8 @@ class Switch {
     // Shows and learns. False: there was nothing new.
     bool refresh();
     void publish();
+    void publish_switches();
+    link::SwitchWords about_itself() const;
 
     void look_for_drains();
     void on_drain(ModelTime);
@@ -139,6 +141,9 @@ class Switch {
     bool stale_ = true;                             // fabric_ is
     using Shown = std::array<link::Reach, ORR_NODES>;
     std::array<std::unique_ptr<Shown>, kPorts> shown_;  // of each port that is up
+    std::array<std::uint32_t, kPorts> losses_{};        // how often each port has gone down
+    // Of which switches the peer of each port that is up was told.
+    std::array<std::optional<std::vector<link::SwitchWords>>, kPorts> switches_shown_;
     std::deque<Drain> drains_;
     std::array<std::uint64_t, kPorts> drains_known_{};
     // What the peers of all ports had taken when that port's oldest drain began: who has not gone on since is

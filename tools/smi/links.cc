@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
-#include <set>
 
 #include "tools/cards/cards.h"
 
@@ -13,9 +11,6 @@ namespace orrery::smi {
 namespace {
 
 using namespace cards;
-
-using topology::PictureLink;
-using topology::Port;
 
 std::string last_error(orrError_t code) {
     return fmt::format("{}: {}", orrGetErrorName(code), orrGetLastErrorText());
@@ -72,6 +67,7 @@ orrError_t read_card(LinkedCard& card) {
     if (const auto code = orrGetDeviceProperties(&prop, card.device); code != orrSuccess) return code;
     card.address = prop.pci_address;
     card.sku = prop.name;
+    card.uid = prop.uid;
     for (std::uint32_t port = 0; port < prop.link_ports; ++port) {
         LinkPort one{ORR_INIT(orrLinkInfo), read_file<std::uint64_t>(card.address, port, "losses"),
                      read_counts(card.address, port),
@@ -83,10 +79,6 @@ orrError_t read_card(LinkedCard& card) {
         card.ports.push_back(one);
     }
     return read_counters(card);
-}
-
-std::string times(std::uint64_t count) {
-    return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
 }
 
 // A count that is not known, or that has begun anew, tells nothing.
@@ -131,6 +123,10 @@ std::string port_text(const LinkPort& port) {
 
 }  // namespace
 
+std::string times(std::uint64_t count) {
+    return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
+}
+
 std::vector<LinkedCard> read_links() {
     std::vector<LinkedCard> cards;
     int devices = 0;
@@ -161,46 +157,6 @@ std::string peer_text(const orrLinkInfo& link) {
     if (!is_up(link)) return "";
     if (link.peer_device >= 0) return fmt::format("to card {} port {}", link.peer_device, link.peer_port);
     return fmt::format("to a card that is not here ({:016x}) port {}", link.peer_uid, link.peer_port);
-}
-
-topology::Picture picture_of(const std::vector<LinkedCard>& cards) {
-    topology::Picture picture;
-    picture.cards.reserve(cards.size());
-    for (const LinkedCard& card : cards)
-        picture.cards.push_back({card.name, card.address, card.sku});
-    std::vector<std::vector<orrLinkInfo>> ports(cards.size());
-    for (std::size_t card = 0; card < cards.size(); ++card)
-        for (const LinkPort& port : cards[card].ports)
-            ports[card].push_back(port.link);
-    picture.links = topology::links_between(ports);
-    std::set<Port> drawn;
-    for (const PictureLink& link : picture.links)
-        drawn.insert({link.edge.first, link.edge.second});
-    std::map<std::uint64_t, unsigned> switches;  // by uid: their places behind the cards
-    for (unsigned card = 0; card < cards.size(); ++card)
-        for (unsigned number = 0; number < cards[card].ports.size(); ++number) {
-            const LinkPort& port = cards[card].ports[number];
-            if (drawn.contains({card, number})) continue;
-            if (port.to_switch && is_up(port.link)) {
-                const orrLinkInfo& link = port.link;
-                const auto [place, first] =
-                    switches.emplace(link.peer_uid, static_cast<unsigned>(picture.cards.size()));
-                if (first) picture.cards.push_back({"switch", "", fmt::format("{:016x}", link.peer_uid), 0});
-                const Port far{place->second, link.peer_port};
-                picture.links.push_back({{{card, number}, far, link.lanes, link.gbps, link.latency_ns},
-                                         topology::state_of(link)});
-                continue;
-            }
-            std::string note;
-            if (is_up(port.link))
-                note = fmt::format("to {:016x} port {}", port.link.peer_uid, port.link.peer_port);
-            else if (port.losses.value_or(0) != 0)
-                note = fmt::format("{}, lost {}", link_state_name(port.link.state), times(*port.losses));
-            else if (port.link.state != orrLinkStateDown)
-                note = link_state_name(port.link.state);
-            picture.ports.push_back({{card, number}, topology::state_of(port.link), std::move(note)});
-        }
-    return picture;
 }
 
 const LinkedCard* same_card(const std::vector<LinkedCard>& cards, const LinkedCard& card) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/smi/switches.h"
 #include "tools/topology/system.h"
 
 namespace orrery::smi {
@@ -63,6 +64,7 @@ struct LinkedCard {
     int device = 0;
     std::string name;  // "card 0"
     std::string address, sku;
+    std::uint64_t uid = 0;
     std::vector<LinkPort> ports;
     std::array<std::uint64_t, kLinkCounters> counters{};
     std::string trouble;  // why something is missing
@@ -81,7 +83,13 @@ using topology::is_up;
 std::string peer_text(const orrLinkInfo& link);
 std::string peer_text(const LinkPort& port);
 
-topology::Picture picture_of(const std::vector<LinkedCard>& cards);
+// "once", "3 times"
+std::string times(std::uint64_t count);
+
+// The switches that cards tell of, whose ports are up.
+std::vector<Switch> switches_behind(const std::vector<LinkedCard>& cards);
+// Of a switch that only a card's port names there is what that says.
+topology::Picture picture_of(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches);
 
 // This card in another look: by its PCI address, as numbers may move on; by its number where an address is
 // not known. Null: it is not there.
@@ -95,9 +103,13 @@ std::optional<std::uint64_t> counted_since(const std::vector<LinkedCard>& before
 std::vector<std::string> changes(const std::vector<LinkedCard>& before, const std::vector<LinkedCard>& now);
 
 // orrery-smi topo: the matrix; JSON; an SVG file, whose error is a sentence.
-void show_topology(const std::vector<LinkedCard>& cards);
-void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<MissingCard>& missing);
-text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::string& file);
+void show_topology(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches);
+void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches,
+                        const std::vector<MissingCard>& missing);
+nlohmann::ordered_json switches_json(const std::vector<LinkedCard>& cards,
+                                     const std::vector<Switch>& switches);
+text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches,
+                                 const std::string& file);
 
 // orrery-smi links: a table of ports; JSON; and a table again and again, until nobody reads it any more.
 std::string links_text(const std::vector<LinkedCard>& cards);

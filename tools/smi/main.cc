@@ -92,17 +92,18 @@ bool show(const Options& options, const System& system) {
     std::vector<MissingCard> missing;
     for (const Card& card : system.cards)
         if (!card.device) missing.push_back({card.pci ? card.pci->address : "a card", card.trouble});
+    const auto switches = options.show == Show::kTopology ? switches_behind(cards) : std::vector<Switch>{};
     if (options.show == Show::kLinks && options.json)
         show_links_json(cards, missing);
     else if (options.show == Show::kLinks)
         fmt::print("{}", links_text(cards));
     else if (options.json)
-        show_topology_json(cards, missing);
+        show_topology_json(cards, switches, missing);
     else
-        show_topology(cards);
+        show_topology(cards, switches);
     if (!options.json) fmt::print("{}", missing_text(missing));
     if (!options.svg.empty() && !cards.empty()) {
-        if (const auto drawn = draw_topology(cards, options.svg); !drawn) {
+        if (const auto drawn = draw_topology(cards, switches, options.svg); !drawn) {
             fmt::print(stderr, "orrery-smi: --svg {}\n", drawn.error().text);
             return false;
         }

@@ -1,6 +1,7 @@
 // orrery-smi topo.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -19,8 +20,8 @@ using topology::Edge;
 
 // Everything that both forms of output say.
 struct Matrix {
-    explicit Matrix(const std::vector<LinkedCard>& cards)
-        : picture(picture_of(cards)),
+    Matrix(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches)
+        : picture(picture_of(cards, switches)),
           edges(cables(picture, cards.size())),
           form(topology::form_of(static_cast<unsigned>(cards.size()), edges)),
           ways(static_cast<unsigned>(cards.size()), edges) {}
@@ -67,9 +68,9 @@ std::string link_text(const Edge& edge) {
 
 }  // namespace
 
-void show_topology(const std::vector<LinkedCard>& cards) {
+void show_topology(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches) {
     if (cards.empty()) return;
-    const Matrix matrix(cards);
+    const Matrix matrix(cards, switches);
     const unsigned count = static_cast<unsigned>(cards.size());
     std::vector<text::Table::Head> heads(1);
     for (const LinkedCard& card : cards)
@@ -124,8 +125,41 @@ void show_topology(const std::vector<LinkedCard>& cards) {
         if (!card.trouble.empty()) fmt::print("{}: {}\n", card.name, card.trouble);
 }
 
-void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<MissingCard>& missing) {
-    const Matrix matrix(cards);
+Json switches_json(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches) {
+    Json list = Json::array();
+    const auto device_of = [&](std::uint64_t uid) {
+        const auto card = std::ranges::find(cards, uid, &LinkedCard::uid);
+        return card == cards.end() ? Json(nullptr) : Json(card->device);
+    };
+    for (const Switch& one : switches) {
+        Json ports = Json::array();
+        for (const SwitchPort& port : one.ports) {
+            const bool up = port.state == orrLinkStateUp || port.state == orrLinkStateDegraded;
+            Json peer(nullptr);
+            if (up)
+                peer = {{"kind", port.to_switch ? "switch" : "card"},
+                        {"uid", fmt::format("{:016x}", port.peer_uid)},
+                        {"device", port.to_switch ? Json(nullptr) : device_of(port.peer_uid)},
+                        {"port", port.peer_port}};
+            ports.push_back({{"port", port.number},
+                             {"state", link_state_name(port.state)},
+                             {"losses", port.losses},
+                             {"peer", std::move(peer)},
+                             {"lanes", up ? Json(port.lanes) : Json(nullptr)},
+                             {"gbps", up ? Json(port.gbps) : Json(nullptr)},
+                             {"latency_ns", up ? Json(port.latency_ns) : Json(nullptr)}});
+        }
+        list.push_back({{"uid", fmt::format("{:016x}", one.uid)},
+                        {"level", one.level},
+                        {"port_count", one.port_count},
+                        {"ports", std::move(ports)}});
+    }
+    return list;
+}
+
+void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches,
+                        const std::vector<MissingCard>& missing) {
+    const Matrix matrix(cards, switches);
     Json list = Json::array();
     Json pairs = Json::array();
     for (unsigned from = 0; from < cards.size(); ++from) {
@@ -168,13 +202,15 @@ void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<
         all["torus"] = {matrix.form.sides.columns, matrix.form.sides.rows};
     all["cards"] = std::move(list);
     all["missing"] = missing_json(missing);
+    all["switches"] = switches_json(cards, switches);
     all["links"] = std::move(links);
     all["pairs"] = std::move(pairs);
     fmt::print("{}\n", all.dump(2, ' ', true, Json::error_handler_t::replace));
 }
 
-text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::string& file) {
-    return text::write_file(file, topology::svg_of(picture_of(cards)));
+text::Result<void> draw_topology(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches,
+                                 const std::string& file) {
+    return text::write_file(file, topology::svg_of(picture_of(cards, switches)));
 }
 
 }  // namespace orrery::smi

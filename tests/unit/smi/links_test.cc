@@ -117,27 +117,5 @@ TEST(Counters, AreThoseOfTheSameCard) {
     EXPECT_EQ(counted_since(before, counted(1, "b", 1000), kSentBytes), std::nullopt) << "it was not read";
 }
 
-TEST(Picture, HasTheSwitchesBehindTheCards) {
-    const auto at_switch = [](std::uint64_t uid, std::uint32_t port) {
-        LinkPort leads = up();
-        leads.link.peer_device = -1;
-        leads.link.peer_uid = uid;
-        leads.link.peer_port = port;
-        leads.to_switch = true;
-        return leads;
-    };
-    const std::vector<LinkedCard> cards{card(0, "a", {at_switch(0x51, 0), at_switch(0x52, 3)}),
-                                        card(1, "b", {at_switch(0x51, 1), down()})};
-    const topology::Picture picture = picture_of(cards);
-    ASSERT_EQ(picture.cards.size(), 4u);
-    EXPECT_EQ(picture.cards[2].kind, "0000000000000051");
-    EXPECT_EQ(picture.cards[3].level, 0);
-    ASSERT_EQ(picture.links.size(), 3u);
-    EXPECT_EQ(picture.links[2].edge.first, (topology::Port{1, 0}));
-    EXPECT_EQ(picture.links[2].edge.second, (topology::Port{2, 1}));
-    EXPECT_EQ(picture.ports.size(), 1u);
-    EXPECT_THAT(topology::svg_of(picture), testing::HasSubstr("<title>2 cards on 2 switches</title>"));
-}
-
 }  // namespace
 }  // namespace orrery::smi
