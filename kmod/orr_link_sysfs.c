@@ -3,8 +3,8 @@
  * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,
  * losses}, and what the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes, and
  * denied, bad_keys, refused. All but what is foreign are read from the card at that moment. links/PORT/switches
- * is what the switch at the other end tells of itself and of others, as it stands in the card's registers
- * (orrery/hw/switches.h). Who writes 1 to links/PORT/reset has the link taken down and trained anew.
+ * is what the switch at the other end tells of itself and of others, as the card has it (orrery/hw/switches.h).
+ * Who writes 1 to links/PORT/reset has the link taken down and trained anew.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
  */
 #include <linux/kobject.h>
