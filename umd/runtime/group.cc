@@ -118,17 +118,20 @@ std::optional<Error> Group::stopped_here(std::uint64_t word) const {
     return std::nullopt;
 }
 
-// A unit's word names the card to which, or from which, the way was lost that was first, and no link.
+// A unit's word names the card to which, or from which, the way was lost that was first, and no link: this
+// names one that went down since the group was made. A word of a queue is the queue's.
 std::optional<Error> Group::lost_way(std::uint64_t va, std::uint64_t word) const {
     const bool ours = std::ranges::any_of(members_, [&](const GroupMember& one) {
         return one.slot != nullptr && (one.slot->va == va || SharedSemaphores::release_va(*one.slot) == va);
     });
-    if (!unit_ || !ours || ORR_FAILURE_CODE(word) != ORR_QERR_PEER_LOST) return std::nullopt;
+    if (!unit_ || !ours || ORR_FAILURE_CODE(word) != ORR_QERR_PEER_LOST ||
+        ORR_FAILURE_QUEUE(word) != ORR_FAILURE_NO_QUEUE)
+        return std::nullopt;
     const std::uint32_t node = ORR_FAILURE_NODE(word);
     for (const Way& way : ways_) {
         if (way.from->node() != node && way.to->node() != node) continue;
         // A card that is gone is more of a cause than the link to it.
-        if (way.from->lost() || way.to->lost()) continue;
+        if (way.from->ask() || way.to->ask()) continue;
         const auto loss = way.from->way_loss(*way.to, way.number);
         if (!loss || !loss->link) continue;
         return Error{

@@ -91,8 +91,8 @@ class Group final : public Fleet::Watched {
   private:
     // Between two cards that are to meet by their units: Context::way_to(), before they did.
     struct Way {
-        const Context* from = nullptr;
-        const Context* to = nullptr;
+        Context* from = nullptr;
+        Context* to = nullptr;
         std::uint64_t number = 0;
     };
     static std::vector<Way> ways_between(const std::vector<Context*>& contexts);

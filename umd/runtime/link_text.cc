@@ -24,6 +24,16 @@ const Context* of_device(const Context& from, int device) {
     return owner == cards.end() ? nullptr : *owner;
 }
 
+// At this moment, as the driver says. Of another process's card nobody asks.
+bool is_down(const Fleet& fleet, const WayLoss::Link& link) {
+    for (const Context* card : fleet.contexts()) {
+        if (card->uid() != link.uid) continue;
+        const auto now = card->winsys().link(link.port);
+        return now && now->state < ORR_LINK_UP;
+    }
+    return false;
+}
+
 }  // namespace
 
 std::string name_of(const Fleet& fleet, const WayLoss::Link& link) {
@@ -37,8 +47,11 @@ std::string lost_link(const Context& from, const Context& to, std::uint64_t way)
 }
 
 std::string last_loss(const Context& from, const Context& to) {
+    // A card that is gone is more of a cause than the link to it.
+    if (from.lost() || to.lost()) return {};
     const auto link = from.last_lost_link(to);
-    return link ? fmt::format("; {} went down", name_of(from.fleet(), *link)) : std::string();
+    if (!link || !is_down(from.fleet(), *link)) return {};
+    return fmt::format("; {} went down", name_of(from.fleet(), *link));
 }
 
 std::string beyond_link(const Context& from, std::uint64_t va) {

@@ -36,9 +36,9 @@ void Deadlocks::init(Hal& hal, Alarm& alarm, Queue* queues, WaitTable& waits, ui
 
 bool Deadlocks::work(bool idle) {
     if (phase_ == Phase::kTell) return false;
-    // Nobody waits any more. What is left of a round would take the time of those who park next, and longer
-    // than a round of theirs.
-    if (waits_->count() == 0 && phase_ != Phase::kRest) enter(Phase::kRest);
+    // All that waited when the round began have left. What remains of it would take the time of those who
+    // have parked since, and longer than a round of theirs.
+    if (phase_ != Phase::kRest && waits_->emptied() != emptied_) enter(Phase::kRest);
     const bool active = phase_ != Phase::kRest;
     if (!active && !due()) {
         if (alarm_->at(Alarm::kDeadlock) != kNoTime) alarm_->set(*hal_, Alarm::kDeadlock, kNoTime);
@@ -72,6 +72,7 @@ void Deadlocks::on_timer(uint64_t now) {
 
 void Deadlocks::begin() {
     seen_ = waits_->sequence();
+    emptied_ = waits_->emptied();
     behind_ = false;
     held_ = false;
     for (uint64_t& word : spread_)

@@ -75,6 +75,7 @@ class Deadlocks {
     uint64_t interval_ps_;
     uint64_t not_before_;  // the next round, while queues run
     uint32_t seen_;        // WaitTable::sequence() when the last round began
+    uint32_t emptied_;     // WaitTable::emptied() then
     uint32_t rounds_;
     uint32_t reports_;
     bool behind_;

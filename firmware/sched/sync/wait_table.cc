@@ -8,6 +8,7 @@ void WaitTable::init(Queue* rows, uint64_t seed) {
     seed_ = seed;
     sequence_ = 0;
     count_ = 0;
+    emptied_ = 0;
     for (Bucket& bucket : buckets_)
         begin_with(bucket, kNone);
 }
@@ -128,7 +129,7 @@ void WaitTable::remove(Queue& queue) {
     const uint16_t number = queue.number;
     const uint16_t parent = queue.wait.parent;
     const uint16_t below = merge(queue.wait.left, queue.wait.right);
-    --count_;
+    if (--count_ == 0) ++emptied_;
     if (below != kNone) at(below).parent = parent;
     if (parent == kNone) {
         replace_root(queue.wait.memory, number, below);

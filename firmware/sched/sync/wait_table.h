@@ -65,6 +65,8 @@ class WaitTable {
     uint32_t sequence() const { return sequence_; }
     // Grows by one with everybody who leaves, modulo 2^32.
     uint32_t removed() const { return sequence_ - count_; }
+    // How often the last who waited has left, modulo 2^32.
+    uint32_t emptied() const { return emptied_; }
     // Whether the queue was parked before sequence() was `mark`.
     static bool parked_before(const Queue& queue, uint32_t mark) {
         return static_cast<int32_t>(queue.wait.sequence - mark) < 0;
@@ -98,6 +100,7 @@ class WaitTable {
     uint64_t seed_;
     uint32_t sequence_;
     uint32_t count_;
+    uint32_t emptied_;
     Bucket buckets_[kBuckets];
 };
 

@@ -27,6 +27,19 @@ TEST_F(WaitTableTest, FindsNobodyWhereNobodyWaits) {
     EXPECT_EQ(table.count(), 0u);
 }
 
+TEST_F(WaitTableTest, CountsHowOftenTheLastHasLeft) {
+    const std::uint64_t memory = 0x4000001000;
+    EXPECT_EQ(table.emptied(), 0u);
+    table.park(rows[5], memory, 1);
+    table.park(rows[9], memory, 1);
+    table.remove(rows[9]);
+    EXPECT_EQ(table.emptied(), 0u);
+    EXPECT_EQ(table.take(memory, 1), &rows[5]);
+    EXPECT_EQ(table.emptied(), 1u);
+    table.park(rows[5], memory, 2);
+    EXPECT_EQ(table.emptied(), 1u) << "somebody waits again, and it was empty";
+}
+
 TEST_F(WaitTableTest, TakesByValueThenByArrival) {
     const std::uint64_t memory = 0x4000001000;
     table.park(rows[5], memory, 3);
