@@ -125,7 +125,7 @@ std::string Fleet::lost_on_way(std::uint64_t va, std::uint32_t node) const {
     const Context* const here = va == 0 ? nullptr : owner(va);
     for (const Context* there : contexts()) {
         if (here == nullptr || there == here || there->node() != node) continue;
-        if (std::string lost = last_loss(*here, *there); !lost.empty()) return lost;
+        if (std::string lost = loss_that_stands(*here, *there); !lost.empty()) return lost;
     }
     return {};
 }

@@ -50,8 +50,12 @@ std::string last_loss(const Context& from, const Context& to) {
     // A card that is gone is more of a cause than the link to it.
     if (from.lost() || to.lost()) return {};
     const auto link = from.last_lost_link(to);
-    if (!link || !is_down(from.fleet(), *link)) return {};
-    return fmt::format("; {} went down", name_of(from.fleet(), *link));
+    return link ? fmt::format("; {} went down", name_of(from.fleet(), *link)) : std::string();
+}
+
+std::string loss_that_stands(const Context& from, const Context& to) {
+    const auto link = from.last_lost_link(to);
+    return link && is_down(from.fleet(), *link) ? last_loss(from, to) : std::string();
 }
 
 std::string beyond_link(const Context& from, std::uint64_t va) {

@@ -12,9 +12,11 @@ namespace orrery::umd {
 std::string name_of(const Fleet& fleet, const WayLoss::Link& link);
 // The one that ended the way between the two that was this number; "the link between them", if nobody knows.
 std::string lost_link(const Context& from, const Context& to, std::uint64_t way);
-// "; … went down": the last that did of a way between the two, if it is down still: one that came up again
-// may have nothing to do with what failed now. Nothing, if there is none or nobody knows, or a card is gone.
+// "; … went down": the last that did of a way between the two, for what has just found none. Nothing, if none
+// has or nobody knows, or a card is gone.
 std::string last_loss(const Context& from, const Context& to);
+// The same for what failed some time ago: one that has come up again may have nothing to do with that.
+std::string loss_that_stands(const Context& from, const Context& to);
 // " (memory of device 2; … went down)", of work that found no way to an address; nothing of another
 // machine's.
 std::string beyond_link(const Context& from, std::uint64_t va);
