@@ -2,13 +2,15 @@
 /*
  * sysfs, below the PCI device: links/PORT/{state,peer,owner,foreign_node,forged,lanes,width,rate,latency,
  * losses}, and what the port counts: {rx,tx}_{messages,bytes}, crc_errors, retries, retrains, changes, and
- * denied, bad_keys, refused. All but what is foreign are read from the card at that moment. links/PORT/switches
- * is what the switch at the other end tells of itself and of others, as the card has it (orrery/hw/switches.h).
+ * denied, bad_keys, refused. All but what is foreign are read from the card at that moment.
+ * links/PORT/switches is what the switch at the other end tells of itself and of others, as the card has it
+ * (orrery/hw/switches.h).
  * Who writes 1 to links/PORT/reset has the link taken down and trained anew.
  * A port that goes down or comes up wakes up who polls its state, and is an event of udev.
  */
 #include <linux/kobject.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/sysfs.h>
 
 #include "orr_bo.h"
@@ -16,6 +18,8 @@
 
 /* A card takes it between two events, if it gets any CPU. */
 #define ORR_LINK_RESET_TIMEOUT_US (5 * USEC_PER_SEC)
+/* Words of links/PORT/switches that are read between two looks at whether to go on. */
+#define ORR_SWITCHES_LOOK_WORDS 64
 
 static struct orr_device *orr_link_device(struct kobject *kobj)
 {
@@ -328,17 +332,25 @@ static const struct attribute_group orr_link_denial_group = {
 	.is_visible = orr_link_denial_is_visible,
 };
 
-/* Inside orr_enter(). Return: 0, -ENODEV: they are those of a card that is not there. */
+/* Inside orr_enter(). Return: 0; -EINTR: the caller is being killed; -ENODEV: the card is gone or lost. */
 static int orr_link_read_switches(struct orr_device *odev, u32 port, loff_t at, u32 words[], size_t count)
 {
-	bool ones = false;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
+		if (i % ORR_SWITCHES_LOOK_WORDS == 0) {
+			if (orr_is_lost(odev))
+				return -ENODEV;
+			if (fatal_signal_pending(current))
+				return -EINTR;
+			cond_resched();
+		}
 		words[i] = orr_read32(odev, ORR_R_SWITCHES(port) + at + 4 * i);
-		ones |= words[i] == U32_MAX;
+		/* A peer's words may be all-ones: it is for the card's ID to tell whether it is there. */
+		if (words[i] == U32_MAX && !orr_hw_answers(odev, false))
+			return -ENODEV;
 	}
-	return ones && !orr_hw_answers(odev, true) ? -ENODEV : 0;
+	return 0;
 }
 
 /* In words; of a port at which no switch tells anything there are none. */
@@ -354,15 +366,17 @@ static ssize_t switches_read(struct file *file, struct kobject *kobj,
 	ret = kstrtou32(kobject_name(kobj), 10, &port);
 	if (ret)
 		return ret;
+	if (offset >= ORR_SWITCHES_BYTES)
+		return 0;
+	if (offset % 4 || count < 4)
+		return -EINVAL;
 	if ((odev->info.hw_version & 0xffff) >= 2) {
 		ret = orr_link_read(kobj, ORR_R_LINK_SWITCH, false, &kind);
 		if (ret)
 			return ret;
 	}
-	if (!(kind & ORR_LINK_TELLS_SWITCHES) || offset >= ORR_SWITCHES_BYTES)
+	if (!(kind & ORR_LINK_TELLS_SWITCHES))
 		return 0;
-	if (offset % 4)
-		return -EINVAL;
 	count = min_t(size_t, count, ORR_SWITCHES_BYTES - offset) & ~3;
 	ret = orr_enter(odev, &idx);
 	if (ret)

@@ -1,12 +1,27 @@
 #!/bin/sh
 # What orrery-smi topo shows of eight cards on a fat tree, before and after one of its two spines has died at its fifth
-# message to card 0's leaf.
+# message to card 0's leaf. A word behind those of card 0's first place is all-ones, as any word of a peer's may be.
 set -u
 fail() {
     echo "smi.sh: $*" >&2
     exit 1
 }
 number() { grep -cE "$1" "$2"; }
+
+lied_to=0
+for card in /sys/bus/pci/drivers/orrery/*:*; do
+    words=$card/links/0/switches
+    cat "$words" >words || fail "$words"
+    [ "$(wc -c <words)" = 32768 ] || fail "$(wc -c <words) bytes in $words"
+    [ "$(od -A n -t u4 -j 2032 -N 4 words | tr -d ' ')" != 4294967295 ] || lied_to=$((lied_to + 1))
+    [ "$(cat "$card/state")" = running ] || fail "$card: $(cat "$card/state"): a peer's word is no sign of a dead card"
+    # Words only, and nothing at the end alone.
+    dd if="$words" bs=2 count=1 of=/dev/null 2>/dev/null && fail "half a word of $words"
+    dd if="$words" bs=6 skip=1 count=1 of=/dev/null 2>/dev/null && fail "a word of $words at 6"
+    dd if="$words" bs=4096 skip=8 count=1 of=words 2>/dev/null || fail "the end of $words"
+    [ -s words ] && fail "something behind the end of $words"
+done
+[ $lied_to = 1 ] || fail "$lied_to cards read an all-ones word"
 orrery-smi topo --svg tree.svg >topo || fail "topo: $(cat topo)"
 grep -q '^8 cards on 6 switches$' topo || fail "$(cat topo)"
 grep -q '<title>8 cards on 6 switches</title>' tree.svg || fail "the picture"
