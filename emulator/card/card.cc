@@ -136,18 +136,22 @@ void Card::publish_reach(unsigned port) {
     file_.links[port].reach_version.fetch_add(1, std::memory_order_release);
 }
 
+// As a seqlock: who has a word of a change reads an odd version behind it, or another one.
 void Card::publish_switches(unsigned port) {
-    const std::vector<link::SwitchWords> all = links_[port]->peer_switches();
+    const auto all = links_[port]->peer_switches();
+    if (!all) return;  // what was told before stands until the switch has told all
     RegisterFile::Switches& out = file_.switches[port];
+    const std::uint32_t changing = out.version.load(std::memory_order_relaxed) + 1;
+    out.version.store(changing, std::memory_order_relaxed);
     for (std::size_t n = 0; n < out.places.size(); ++n) {
-        if (n >= all.size()) {
+        if (n >= all->size()) {
             out.places[n][ORR_SWITCH_UID / 8].store(0, std::memory_order_release);
             continue;
         }
-        for (std::size_t w = all[n].size(); w-- > 0;)
-            out.places[n][w].store(all[n][w], std::memory_order_release);
+        for (std::size_t w = 0; w < out.places[n].size(); ++w)
+            out.places[n][w].store((*all)[n][w], std::memory_order_release);
     }
-    out.version.fetch_add(1, std::memory_order_release);
+    out.version.store(changing + 1, std::memory_order_release);
 }
 
 void Card::peer_shows(unsigned port) {

@@ -17,6 +17,7 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -207,9 +208,12 @@ class LinkPort : public PeerPort {
     // What it says; changes with peer_reach_version().
     virtual std::uint64_t peer_reach_version() const { return 0; }
     virtual link::Reach peer_reach(std::uint32_t node) const;
-    // The switches that it tells of, itself first; changes with peer_switches_version().
+    // The switches that it tells of, itself first; changes with peer_switches_version(). Nothing: it is
+    // changing them, and so is the version.
     virtual std::uint64_t peer_switches_version() const { return 0; }
-    virtual std::vector<link::SwitchWords> peer_switches() const { return {}; }
+    virtual std::optional<std::vector<link::SwitchWords>> peer_switches() const {
+        return std::vector<link::SwitchWords>{};
+    }
     // What is for the number `multicast` from here on goes to that node, too, with `base` added to its
     // offset, and in the epoch that this card has for it; node 0: to nobody any more. ORR_FAULT_*: _NO_ROUTE
     // (no switch is there, or not forwards()), _PEER_BUSY (too many stores wait for room), _PEER_DOWN.

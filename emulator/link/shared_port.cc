@@ -126,8 +126,9 @@ link::Reach SharedPort::peer_reach(std::uint32_t node) const {
 std::uint64_t SharedPort::peer_switches_version() const {
     return link_.up() ? link_.transmitter_.switches_version() : 0;
 }
-std::vector<link::SwitchWords> SharedPort::peer_switches() const {
-    return peer_is_switch() ? link_.transmitter_.switches() : std::vector<link::SwitchWords>{};
+std::optional<std::vector<link::SwitchWords>> SharedPort::peer_switches() const {
+    if (!peer_is_switch()) return std::vector<link::SwitchWords>{};
+    return link_.transmitter_.switches();
 }
 void SharedPort::poke_room() {
     link_.poke_room();

@@ -32,7 +32,7 @@ class SharedPort : public LinkPort {
     std::uint64_t peer_reach_version() const override;
     link::Reach peer_reach(std::uint32_t node) const override;
     std::uint64_t peer_switches_version() const override;
-    std::vector<link::SwitchWords> peer_switches() const override;
+    std::optional<std::vector<link::SwitchWords>> peer_switches() const override;
     void poke_room() override;
     ModelTime next_arrival() const override;
     bool has_unseen() const override;

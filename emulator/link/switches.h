@@ -1,8 +1,10 @@
 // What a switch tells of itself, or passes on of another: the words of a place of ORR_R_SWITCHES.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,30 +51,43 @@ inline SwitchWords words_of(std::uint64_t uid, std::uint32_t level, std::span<co
     return words;
 }
 
-// Of what a peer shows, whatever that is: as many as there can be.
-inline std::vector<SwitchWords> load_switches(Inbox& inbox) {
+// Of what a peer shows, whatever that is: as many as there can be, with a level and ports as there can be.
+// Nothing: the peer is changing it, and the version changes once more when it has.
+inline std::optional<std::vector<SwitchWords>> load_switches(Inbox& inbox) {
+    const std::uint64_t version = load_acquire(inbox.switches_version);
+    if (version % 2 != 0) return std::nullopt;
     std::vector<SwitchWords> all;
     for (auto& place : inbox.switches) {
-        if (load_acquire(place[ORR_SWITCH_UID / 8]) == 0) break;
-        SwitchWords& words = all.emplace_back();
-        for (std::size_t w = 0; w < words.size(); ++w)
-            words[w] = load_relaxed(place[w]);
-        if (uid_of(words) == 0) all.pop_back();
+        SwitchWords words;
+        for (std::size_t w = 0; w < words.size(); ++w) {
+            // Whoever has a word of a change sees that it has begun (store_switches()).
+            words[w] = load_acquire(place[w]);
+            if (w == ORR_SWITCH_UID / 8 && words[w] == 0) break;
+        }
+        if (uid_of(words) == 0) break;
+        std::uint64_t& how = words[ORR_SWITCH_LEVEL / 8];
+        how = std::min<std::uint64_t>(how & UINT32_MAX, ORR_SWITCH_MAX_LEVEL) |
+              std::min<std::uint64_t>(how >> 32, ORR_SWITCH_MAX_PORTS) << 32;
+        all.push_back(words);
     }
+    if (load_relaxed(inbox.switches_version) != version) return std::nullopt;
     return all;
 }
 
 inline void store_switches(Inbox& inbox, std::span<const SwitchWords> all) {
+    // The peer can write there, too: odd, whatever it was.
+    const std::uint64_t changing = load_relaxed(inbox.switches_version) | 1;
+    store_relaxed(inbox.switches_version, changing);
     for (std::size_t n = 0; n < inbox.switches.size(); ++n) {
         SwitchWords& place = inbox.switches[n];
         if (n >= all.size()) {
             store_release(place[ORR_SWITCH_UID / 8], 0);
             continue;
         }
-        for (std::size_t w = all[n].size(); w-- > 0;)
+        for (std::size_t w = 0; w < place.size(); ++w)
             store_release(place[w], all[n][w]);
     }
-    store_release(inbox.switches_version, load_relaxed(inbox.switches_version) + 1);
+    store_release(inbox.switches_version, changing + 1);
 }
 
 }  // namespace orrery::emu::link

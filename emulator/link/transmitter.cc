@@ -80,7 +80,7 @@ Reach Transmitter::reach(std::uint32_t node) const {
     return load_reach(outbox_->reach[node]);
 }
 
-std::vector<SwitchWords> Transmitter::switches() const {
+std::optional<std::vector<SwitchWords>> Transmitter::switches() const {
     return load_switches(*outbox_.operator->());
 }
 

@@ -110,7 +110,7 @@ class Transmitter {
     std::uint64_t reach_version() const { return load_acquire(outbox_->reach_version); }
     Reach reach(std::uint32_t node) const;
     std::uint64_t switches_version() const { return load_acquire(outbox_->switches_version); }
-    std::vector<SwitchWords> switches() const;
+    std::optional<std::vector<SwitchWords>> switches() const;
     void want_drain(bool force) {
         const std::uint64_t wanted = load_relaxed(outbox_->drains_wanted) + 1;
         if (force) store_release(outbox_->drains_forced, wanted);

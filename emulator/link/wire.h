@@ -18,7 +18,7 @@
 namespace orrery::emu::link {
 
 inline constexpr std::uint64_t kHelloMagic = 0x4b4e494c5952524full;  // "ORRYLINK"
-inline constexpr std::uint32_t kVersion = 16;
+inline constexpr std::uint32_t kVersion = 17;
 
 inline constexpr std::uint32_t kRingEntries = 16384;
 inline constexpr std::uint64_t kPayloadBytes = 4u << 20;
@@ -190,7 +190,7 @@ struct Inbox {
     // by the owner: how often that has been done
     alignas(64) std::uint64_t drains_done;
     std::uint64_t reach_version;     // changes behind each change of `reach`
-    std::uint64_t switches_version;  // and of `switches`
+    std::uint64_t switches_version;  // and of `switches`; odd while they are being changed
     alignas(64) Reach reach[ORR_NODES];
     alignas(64) std::array<SwitchWords, ORR_SWITCHES_PLACES> switches;  // behind the last: uid 0
     alignas(64) Grant grants[ORR_LINK_GRANT_SLOTS];

@@ -300,17 +300,24 @@ link::SwitchWords Switch::about_itself() const {
 }
 
 void Switch::publish_switches() {
-    SwitchesByPort heard;
     for (unsigned p = 0; p < kPorts; ++p) {
         const LinkPort* link = links_[p].get();
-        if (link == nullptr || !link->up() || !link->peer_is_switch()) continue;
-        heard[p] = {.above = link->peer_level() > config_.level, .all = link->peer_switches()};
+        if (link == nullptr || !link->up() || !link->peer_is_switch()) {
+            heard_[p] = {};
+            continue;
+        }
+        // One that changes what it tells is called again when it has; until then that of before stands.
+        auto all = link->peer_switches();
+        if (!all && heard_[p].uid == link->peer_uid()) continue;
+        heard_[p] = {.uid = link->peer_uid(),
+                     .above = link->peer_level() > config_.level,
+                     .all = std::move(all).value_or(std::vector<link::SwitchWords>{})};
     }
     const link::SwitchWords own = about_itself();
     for (unsigned p = 0; p < kPorts; ++p) {
         LinkPort* link = links_[p].get();
         if (link == nullptr || !link->up()) continue;
-        std::vector<link::SwitchWords> told = switches_told(own, heard, p);
+        std::vector<link::SwitchWords> told = switches_told(own, heard_, p);
         if (switches_shown_[p] == told) continue;
         link->show_switches(told);
         switches_shown_[p] = std::move(told);

@@ -30,6 +30,7 @@
 #include "emulator/switch/fabric.h"
 #include "emulator/switch/flows.h"
 #include "emulator/switch/model.h"
+#include "emulator/switch/switches.h"
 #include "emulator/sync/lockstep.h"
 #include "emulator/time/event_queue.h"
 
@@ -142,6 +143,7 @@ class Switch {
     using Shown = std::array<link::Reach, ORR_NODES>;
     std::array<std::unique_ptr<Shown>, kPorts> shown_;  // of each port that is up
     std::array<std::uint32_t, kPorts> losses_{};        // how often each port has gone down
+    SwitchesByPort heard_;
     // Of which switches the peer of each port that is up was told.
     std::array<std::optional<std::vector<link::SwitchWords>>, kPorts> switches_shown_;
     std::deque<Drain> drains_;

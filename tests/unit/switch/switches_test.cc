@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <atomic>
+#include <memory>
+#include <thread>
 
 #include "emulator/link/switches.h"
 #include "emulator/switch/switches.h"
@@ -11,6 +13,7 @@
 namespace orrery::emu::test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -25,7 +28,7 @@ std::vector<std::uint64_t> uids(const std::vector<link::SwitchWords>& all) {
 }
 
 std::vector<link::SwitchWords> heard_by(Star& star, unsigned card) {
-    return star[card].ports[0]->peer_switches();
+    return star[card].ports[0]->peer_switches().value();
 }
 
 std::uint32_t level_of(const link::SwitchWords& words) {
@@ -130,9 +133,9 @@ TEST(Switches, ThreeLevelsKnowEachOther) {
     for (const unsigned card : {0u, 1u})
         EXPECT_THAT(uids(heard_by(star, card)), UnorderedElementsAre(0x100, 0x101, 0x102, 0x103, 0x104));
     // Up goes what is below, and nothing comes back.
-    EXPECT_THAT(uids(star.switches[2]->port(0)->peer_switches()), ElementsAre(0x100));
-    EXPECT_THAT(uids(star.switches[4]->port(0)->peer_switches()), UnorderedElementsAre(0x102, 0x100));
-    EXPECT_THAT(uids(star.switches[0]->port(1)->peer_switches()),
+    EXPECT_THAT(uids(star.switches[2]->port(0)->peer_switches().value()), ElementsAre(0x100));
+    EXPECT_THAT(uids(star.switches[4]->port(0)->peer_switches().value()), UnorderedElementsAre(0x102, 0x100));
+    EXPECT_THAT(uids(star.switches[0]->port(1)->peer_switches().value()),
                 UnorderedElementsAre(0x102, 0x104, 0x103, 0x101));
 }
 
@@ -142,9 +145,10 @@ link::SwitchWords named(std::uint64_t uid) {
 
 TEST(SwitchesTold, AreNoMoreThanThereIsRoomForAndEachOnce) {
     SwitchesByPort heard;
+    heard[3].uid = 1;
     for (std::uint64_t uid = 1; uid <= 40; ++uid)
         heard[3].all.push_back(named(uid));
-    heard[4].all = {named(1), named(7), named(99)};
+    heard[4] = {.uid = 1, .all = {named(1), named(7), named(99)}};
     const auto told = switches_told(named(7), heard, 0);
     EXPECT_EQ(told.size(), ORR_SWITCHES_PLACES);
     EXPECT_EQ(link::uid_of(told[0]), 7u);
@@ -152,6 +156,97 @@ TEST(SwitchesTold, AreNoMoreThanThereIsRoomForAndEachOnce) {
     std::ranges::sort(all);
     EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
     EXPECT_THAT(uids(switches_told(named(7), heard, 3)), ElementsAre(7, 1, 99)) << "not what he said himself";
+}
+
+constexpr std::uint64_t kLiar = 0x66, kOther = 0x77;
+constexpr std::uint32_t kFake = 9;
+
+TEST(SwitchesTold, WhatOneSaysOfItselfGoesBeforeHearsay) {
+    for (const bool above : {false, true}) {
+        SwitchesByPort heard;
+        heard[0] = {.uid = kLiar, .all = {named(kLiar), link::words_of(kOther, kFake, {})}};
+        heard[1] = {.uid = kOther, .above = above, .all = {named(kOther)}};
+        const auto told = switches_told(named(7), heard, 2);
+        EXPECT_THAT(uids(told), ElementsAre(7, kLiar, kOther));
+        EXPECT_EQ(level_of(of(told, kOther)), 0u);
+    }
+}
+
+TEST(SwitchesTold, OneLiarTakesNobodysRoom) {
+    SwitchesByPort heard;
+    heard[0] = {.uid = kLiar, .all = {named(kLiar)}};
+    for (std::uint64_t fake = 0x1000; heard[0].all.size() < ORR_SWITCHES_PLACES; ++fake)
+        heard[0].all.push_back(named(fake));
+    for (unsigned p = 1; p < 8; ++p)
+        heard[p] = {.uid = kOther + p,
+                    .above = p % 2 != 0,
+                    .all = {named(kOther + p), named(0x200 + p), named(0x300 + p)}};
+    const auto told = uids(switches_told(named(7), heard, 8));
+    EXPECT_EQ(told.size(), ORR_SWITCHES_PLACES);
+    for (unsigned p = 1; p < 8; ++p) {
+        EXPECT_THAT(told, Contains(kOther + p));
+        EXPECT_THAT(told, Contains(0x200 + p));
+        EXPECT_THAT(told, Contains(0x300 + p));
+    }
+}
+
+TEST(SwitchesTold, WhoDoesNotBeginWithItselfIsNotHeard) {
+    SwitchesByPort heard;
+    heard[0] = {.uid = kLiar, .all = {link::words_of(kOther, kFake, {}), named(99)}};
+    heard[1] = {.uid = kOther, .all = {named(kOther)}};
+    EXPECT_THAT(uids(switches_told(named(7), heard, 2)), ElementsAre(7, kOther));
+}
+
+TEST(SwitchWords, HaveLevelsAndPortsAsThereCanBe) {
+    const auto inbox = std::make_unique<link::Inbox>();
+    link::store_switches(*inbox, std::vector{link::words_of(1, 0x8000'0000u, {})});
+    inbox->switches[0][ORR_SWITCH_PORTS / 8] |= std::uint64_t{999} << 32;
+    const auto all = link::load_switches(*inbox);
+    ASSERT_TRUE(all);
+    ASSERT_EQ(all->size(), 1u);
+    EXPECT_EQ(level_of(all->front()), ORR_SWITCH_MAX_LEVEL);
+    EXPECT_EQ(all->front()[ORR_SWITCH_PORTS / 8] >> 32, ORR_SWITCH_MAX_PORTS);
+}
+
+TEST(SwitchWords, AreNotLookedAtWhileTheyChange) {
+    const auto inbox = std::make_unique<link::Inbox>();
+    link::store_switches(*inbox, std::vector{named(1)});
+    EXPECT_EQ(inbox->switches_version % 2, 0u);
+    inbox->switches_version = 7;
+    EXPECT_FALSE(link::load_switches(*inbox));
+    link::store_switches(*inbox, std::vector{named(2)});
+    EXPECT_EQ(inbox->switches_version, 8u) << "whatever the peer has written there";
+    EXPECT_THAT(uids(link::load_switches(*inbox).value()), ElementsAre(2));
+}
+
+TEST(SwitchWords, AreOfOneMoment) {
+    const auto inbox = std::make_unique<link::Inbox>();
+    std::atomic<bool> stop{false};
+    std::jthread writer([&] {
+        for (std::uint64_t round = 1; !stop; ++round) {
+            std::vector<link::SwitchWords> all(1 + round % 4);
+            for (link::SwitchWords& words : all) {
+                words.fill(round);
+                words[ORR_SWITCH_LEVEL / 8] = 0;
+            }
+            link::store_switches(*inbox, all);
+            if (round % 8 == 0) std::this_thread::yield();
+        }
+    });
+    unsigned whole = 0, mixed = 0;
+    for (unsigned looks = 0; looks < 200'000 && whole < 5'000; ++looks) {
+        const auto all = link::load_switches(*inbox);
+        if (!all || all->empty()) continue;
+        ++whole;
+        const std::uint64_t round = link::uid_of(all->front());
+        mixed += all->size() != 1 + round % 4;
+        for (const link::SwitchWords& words : *all)
+            for (std::size_t w = 0; w < words.size(); ++w)
+                mixed += w != ORR_SWITCH_LEVEL / 8 && words[w] != round;
+    }
+    stop = true;
+    EXPECT_GT(whole, 0u);
+    EXPECT_EQ(mixed, 0u);
 }
 
 }  // namespace
