@@ -86,8 +86,8 @@ std::string peer_text(const LinkPort& port);
 // "once", "3 times"
 std::string times(std::uint64_t count);
 
-// The switches that cards tell of, whose ports are up.
-std::vector<Switch> switches_behind(const std::vector<LinkedCard>& cards);
+// The switches that cards tell of, whose ports are up; what could not be read is in the card's trouble.
+std::vector<Switch> switches_behind(std::vector<LinkedCard>& cards);
 // Of a switch that only a card's port names there is what that says.
 topology::Picture picture_of(const std::vector<LinkedCard>& cards, const std::vector<Switch>& switches);
 

@@ -88,7 +88,7 @@ bool show(const Options& options, const System& system) {
             show_table(system, options.counters);
         return true;
     }
-    const auto cards = read_links();
+    auto cards = read_links();
     std::vector<MissingCard> missing;
     for (const Card& card : system.cards)
         if (!card.device) missing.push_back({card.pci ? card.pci->address : "a card", card.trouble});

@@ -1,7 +1,9 @@
 // The cards, the switches behind them, and what joins them, as a picture shows it.
 #include <fmt/format.h>
+#include <orrery/hw/switches.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -35,7 +37,7 @@ class Builder {
         for (const LinkedCard& card : cards_)
             picture_.cards.push_back({card.name, card.address, card.sku});
         for (const Switch& one : switches_)
-            place_of(one.uid, static_cast<int>(one.level));
+            place_of(one.uid, static_cast<int>(std::min(one.level, ORR_SWITCH_MAX_LEVEL)));
         join_cards();
         for (unsigned card = 0; card < cards_.size(); ++card)
             for (unsigned number = 0; number < cards_[card].ports.size(); ++number)
@@ -124,13 +126,19 @@ class Builder {
 
 }  // namespace
 
-std::vector<Switch> switches_behind(const std::vector<LinkedCard>& cards) {
+std::vector<Switch> switches_behind(std::vector<LinkedCard>& cards) {
     std::vector<Switch> all;
-    for (const LinkedCard& card : cards)
+    for (LinkedCard& card : cards)
         for (std::size_t port = 0; port < card.ports.size(); ++port) {
-            if (!card.ports[port].to_switch || !is_up(card.ports[port].link)) continue;
-            for (Switch& one : read_switches(card.address, port))
-                all.push_back(std::move(one));
+            const LinkPort& leads = card.ports[port];
+            if (!leads.to_switch || !is_up(leads.link)) continue;
+            auto told = read_switches(card.address, port, leads.link.peer_uid);
+            if (!told) {
+                if (card.trouble.empty())
+                    card.trouble = fmt::format("switches behind port {}: {}", port, told.error().text);
+                continue;
+            }
+            std::ranges::move(*told, std::back_inserter(all));
         }
     return merged(std::move(all));
 }

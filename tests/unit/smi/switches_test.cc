@@ -121,6 +121,14 @@ TEST(SwitchPicture, ALinkIsWhatBothEndsSay) {
                 ElementsAre("2 2: to switch 0000000000000060 port 0", "4 0: down, lost once"));
 }
 
+TEST(SwitchPicture, ASwitchIsNoCardWhateverItsLevel) {
+    auto switches = tree();
+    switches[3].level = 0xffff'ffff;
+    const topology::Picture picture = picture_of(two_cards(), switches);
+    EXPECT_EQ(picture.cards[5].level, 0xff);
+    EXPECT_THAT(topology::svg_of(picture), HasSubstr("<title>2 cards on 4 switches</title>"));
+}
+
 TEST(SwitchPicture, CardsOfOtherMachinesAreEndsOfLines) {
     auto switches = tree();
     switches[1].ports[0] = to(1, false, 0x99, 3);
@@ -157,6 +165,7 @@ TEST(SwitchJson, HasLevelsPortsAndPeers) {
 struct Registers {
     std::vector<std::uint32_t> words = std::vector<std::uint32_t>(ORR_SWITCHES_BYTES / 4);
     std::uint64_t end = ORR_SWITCHES_BYTES;
+    std::uint64_t fails_at = ORR_SWITCHES_BYTES;
     unsigned changes = 0;  // so many looks at the version find another one
     void set(std::uint64_t at, std::uint32_t value) { words.at(at / 4) = value; }
     void add_switch(unsigned place, std::uint32_t uid, std::uint32_t level, std::uint32_t ports) {
@@ -165,11 +174,12 @@ struct Registers {
         set(ORR_SWITCHES_PLACE(place) + ORR_SWITCH_PORTS, ports);
     }
     ReadSwitches reader() {
-        return [this](std::uint64_t offset, void* into, std::size_t bytes) {
-            if (offset + bytes > end) return false;
-            if (offset == ORR_SWITCHES_VERSION && changes != 0) set(offset, --changes);
-            std::memcpy(into, reinterpret_cast<const char*>(words.data()) + offset, bytes);
-            return true;
+        return [this](std::uint64_t offset, void* into, std::size_t bytes) -> text::Result<std::size_t> {
+            if (offset == fails_at) return text::fail("no");
+            if (offset == ORR_SWITCHES_VERSION && changes != 0) set(offset, 2 * --changes);
+            const std::size_t there = offset < end ? std::min<std::uint64_t>(bytes, end - offset) : 0;
+            std::memcpy(into, reinterpret_cast<const char*>(words.data()) + offset, there);
+            return there;
         };
     }
 };
@@ -177,7 +187,7 @@ struct Registers {
 TEST(SwitchWords, AreTakenApart) {
     Registers registers;
     registers.add_switch(0, 0x50, 0, 32);
-    registers.add_switch(1, 0x60, 1, 999);
+    registers.add_switch(1, 0x60, 0xffff'ffff, 999);
     const std::uint64_t port = ORR_SWITCHES_PLACE(0) + ORR_SWITCH_PORT(7);
     registers.set(port, 3 | ORR_SWITCH_PORT_TO_SWITCH | 2u << ORR_SWITCH_PORT_LANES_SHIFT |
                             5u << ORR_SWITCH_PORT_PEER_PORT_SHIFT);
@@ -187,10 +197,14 @@ TEST(SwitchWords, AreTakenApart) {
     registers.set(port + ORR_SWITCH_PORT_LATENCY_NS, 500);
     registers.set(port + ORR_SWITCH_PORT_LOSSES, 4);
     registers.changes = 3;
-    const auto all = parse_switches(registers.reader());
+    const auto read = parse_switches(registers.reader(), 0x50);
+    ASSERT_TRUE(read) << read.error().text;
+    const auto& all = *read;
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(registers.changes, 0u) << "it was not read again";
-    EXPECT_EQ(all[1].level, 1u);
+    EXPECT_TRUE(all[0].first_hand);
+    EXPECT_FALSE(all[1].first_hand);
+    EXPECT_EQ(all[1].level, ORR_SWITCH_MAX_LEVEL) << "whatever it says";
     EXPECT_EQ(all[1].port_count, ORR_SWITCH_MAX_PORTS) << "whatever it says";
     EXPECT_THAT(all[1].ports, IsEmpty());
     ASSERT_EQ(all[0].ports.size(), 1u);
@@ -207,12 +221,44 @@ TEST(SwitchWords, AreTakenApart) {
 
 TEST(SwitchWords, OfNobodyAreNone) {
     Registers registers;
-    EXPECT_THAT(parse_switches(registers.reader()), IsEmpty());
+    EXPECT_THAT(parse_switches(registers.reader(), 0x50).value(), IsEmpty());
     registers.add_switch(0, 0x50, 0, 32);
     registers.end = 0;
-    EXPECT_THAT(parse_switches(registers.reader()), IsEmpty());
+    EXPECT_THAT(parse_switches(registers.reader(), 0x50).value(), IsEmpty());
+}
+
+TEST(SwitchWords, ThatCannotBeReadAreAnError) {
+    Registers registers;
+    registers.add_switch(0, 0x50, 0, 32);
+    registers.add_switch(1, 0x60, 1, 32);
+    for (const std::uint64_t at :
+         {std::uint64_t{ORR_SWITCHES_VERSION}, std::uint64_t{ORR_SWITCHES_PLACE(1)}}) {
+        registers.fails_at = at;
+        const auto all = parse_switches(registers.reader(), 0x50);
+        ASSERT_FALSE(all);
+        EXPECT_EQ(all.error().text, "no");
+    }
+}
+
+TEST(SwitchWords, ThatDoNotStandStillAreNoPicture) {
+    Registers registers;
+    registers.add_switch(0, 0x50, 0, 32);
+    registers.set(ORR_SWITCHES_VERSION, 5);
+    auto all = parse_switches(registers.reader(), 0x50);
+    ASSERT_FALSE(all) << "they are being changed";
+    EXPECT_THAT(all.error().text, HasSubstr("try again"));
+    registers.changes = 1000;
+    EXPECT_FALSE(parse_switches(registers.reader(), 0x50)) << "each look finds others";
+    registers.changes = 0;
+    registers.set(ORR_SWITCHES_VERSION, 6);
     registers.end = ORR_SWITCHES_PLACE(0) + 0x40;
-    EXPECT_EQ(parse_switches(registers.reader()).size(), 1u) << "what could be read";
+    EXPECT_FALSE(parse_switches(registers.reader(), 0x50)) << "there is less of them than of a place";
+}
+
+TEST(SwitchWords, WhoIsNotAtThePortDoesNotSpeakForItself) {
+    Registers registers;
+    registers.add_switch(0, 0x50, 0, 32);
+    EXPECT_FALSE(parse_switches(registers.reader(), 0x51).value().front().first_hand);
 }
 
 TEST(SwitchWords, OfSeveralCardsAreMerged) {
@@ -221,6 +267,18 @@ TEST(SwitchWords, OfSeveralCardsAreMerged) {
     ASSERT_EQ(all.size(), 3u);
     EXPECT_EQ(all[0].uid, kLeaf0);
     EXPECT_EQ(all[2].uid, kSpine0);
+}
+
+// Whoever is asked first: another level does not make another switch, and hearsay is not preferred.
+TEST(SwitchWords, OfOneSwitchAreMergedToThoseThatItSaysItself) {
+    const Switch own{kLeaf0, 1, 4, {to(0, false, 0x10, 0)}, true};
+    const Switch hearsay{kLeaf0, 0, 4, {}}, other{kLeaf0, 2, 4, {}}, fewer{kLeaf0, 0, 2, {}};
+    for (std::vector<Switch> heard : {std::vector{own, hearsay, other}, std::vector{other, hearsay, own}})
+        EXPECT_THAT(merged(heard), ElementsAre(own));
+    EXPECT_THAT(merged({hearsay, fewer, other}), ElementsAre(fewer));
+    EXPECT_THAT(merged({other, fewer, hearsay}), ElementsAre(fewer));
+    EXPECT_THAT(merged({other, hearsay, own, {kLeaf1, 3, 4, {}}, {kLeaf1, 0, 4, {}}}),
+                ElementsAre(Switch{kLeaf1, 0, 4, {}}, own));
 }
 
 }  // namespace
