@@ -17,6 +17,8 @@ std::vector<link::SwitchWords> switches_told(const link::SwitchWords& own, const
         for (unsigned p = 0; p < heard.size(); ++p) {
             const HeardSwitches& peer = heard[p];
             if (p == to || peer.above != above || peer.all.empty()) continue;
+            // He may have two cables.
+            if (peer.uid == heard[to].uid) continue;
             if (link::uid_of(peer.all.front()) == peer.uid) peers.emplace_back(peer.all);
         }
     }

@@ -333,7 +333,7 @@
  * by this port by now is drained as far as the switches at the top of the fabric, and all from there on that
  * comes by this port. (2.2)
  */
-#define ORR_R_LINK_SWITCH 0x90 /* RO: ORR_LINK_IS_SWITCH | level << 8; 0: a card, or the link is not up */
+#define ORR_R_LINK_SWITCH 0x90 /* RO: ORR_LINK_IS_SWITCH and others | level << 8; 0: a card, or not up */
 #define ORR_LINK_IS_SWITCH 1u
 #define ORR_LINK_LEVEL_SHIFT 8u
 #define ORR_R_LINK_REACH_VERSION \
