@@ -332,10 +332,11 @@ void FakeCard::stop(Queue& queue, std::uint64_t error, std::uint64_t address, st
     auto* ring = reinterpret_cast<orr_ring*>(
         translate(queue.ring_va, sizeof(orr_ring), ORR_BIND_READ | ORR_BIND_WRITE, &fault));
     if (ring != nullptr) {
-        ring->error_index = queue.state.error_index;
-        ring->error_address = address;
-        ring->error_detail = detail;
-        ring->error_other = other;
+        // Who looks while there is no error yet reads them all the same.
+        atomic(&ring->error_index).store(queue.state.error_index, std::memory_order_relaxed);
+        atomic(&ring->error_address).store(address, std::memory_order_relaxed);
+        atomic(&ring->error_detail).store(detail, std::memory_order_relaxed);
+        atomic(&ring->error_other).store(other, std::memory_order_relaxed);
         atomic(&ring->error).store(error, std::memory_order_release);
     }
     // After the error, as the firmware does: who sees what came of a failure sees that the queue has stopped.
