@@ -4,7 +4,7 @@
 //   begin WORK MODE  a process that does this work is started, and has done it once
 //   go               it does it again: the seconds that took, until all that was wanted is told, and (of
 //                    the work `drain`) how many records were lost
-//   counted          it does it again with a subscription that wants counters only, and ends that
+//   count, plain     it has a subscription that wants counters only from now on, and has none
 //   end              it ends: 0 and, if some was lost that was to be told, more than 0
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -202,19 +202,28 @@ void answer(double seconds, std::uint64_t number) {
 template <typename Work>
 void work() {
     Work work;
-    std::uint64_t missing = 0;
-    const auto once = [&](bool counted) {
-        const std::unique_ptr<Counted> counting = counted ? std::make_unique<Counted>() : nullptr;
+    std::unique_ptr<Counted> counting;
+    std::uint64_t done = 0, missing = 0;
+    const auto once = [&] {
         work();
         check(orrProfFlush());
-        if (counting) missing += counting->missing(Work::kWork);
+        done += Work::kWork;
     };
-    once(false);
+    once();
     answer(0, 0);
     for (std::string line; std::getline(std::cin, line);) {
-        const std::int64_t begin = now_ns();
-        once(line == "counted");
-        answer(static_cast<double>(now_ns() - begin) * 1e-9, 0);
+        double seconds = 0;
+        if (line == "go") {
+            const std::int64_t begin = now_ns();
+            once();
+            seconds = static_cast<double>(now_ns() - begin) * 1e-9;
+        } else {
+            if (counting) missing += counting->missing(done);
+            counting.reset();
+            if (line == "count") counting = std::make_unique<Counted>();
+            done = 0;
+        }
+        answer(seconds, 0);
     }
     answer(0, missing);
 }
@@ -333,7 +342,7 @@ void be_asked() {
         if (verb == "begin") {
             worker = std::make_unique<Worker>(what, mode);
             said = worker->said();
-        } else if ((verb == "go" || verb == "counted") && worker) {
+        } else if ((verb == "go" || verb == "count" || verb == "plain") && worker) {
             worker->go(verb);
             said = worker->said();
         } else if (verb == "end" && worker) {
