@@ -125,8 +125,7 @@ struct LinkHooks {
     std::function<bool(const link::Message&)> member;
     // Of a switch: reads of its cards' multicasts. nullptr: they have no route.
     link::Reductions* reductions = nullptr;
-    // What the peer shows has changed: its node, reach(), switches, drains_wanted(). May be
-    // empty.
+    // What the peer shows has changed: its node, reach(), switches, drains_wanted(). May be empty.
     std::function<void(std::uint32_t port)> peer_shows;
     // So many drain()s are done. May be empty.
     std::function<void(std::uint32_t port, std::uint32_t drains)> drained;

@@ -77,9 +77,10 @@ std::string why_refused(const QueueState& state, OpNote note, const orr_packet& 
                         const Context& context) {
     const auto memory = context.memory().find(state.error_address);
     // It is over, whatever was to be done with it.
-    if (const std::string lost = lost_of_multicast(context, state.error_address);
-        state.error_detail == ORR_FAULT_NO_ROUTE && !lost.empty())
-        return fault_name(state.error_detail) + lost;
+    if (state.error_detail == ORR_FAULT_NO_ROUTE) {
+        const std::string lost = lost_of_multicast(context, state.error_address);
+        if (!lost.empty()) return fault_name(state.error_detail) + lost;
+    }
     if (memory && memory->elsewhere && state.error_detail == ORR_FAULT_PERMISSION)
         return memory->block->members.empty() ? "reading another machine's memory, which can be written only"
                                               : "reading a multicast, which can be written only";

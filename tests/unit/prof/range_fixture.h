@@ -97,17 +97,7 @@ class Listener {
     Subscription subscription_;
 };
 
-class RangeWork : public NamedStream {
-  protected:
-    void copy(std::size_t bytes) {
-        ASSERT_OK(orrMemcpyAsync(memory_, at(memory_, 2048), bytes, orrMemcpyDeviceToDevice, stream_));
-    }
-    void with_card(const std::function<void(FakeCard& card)>& what) {
-        FakeCard& card = system_.card();
-        const std::lock_guard lock(card.mutex());
-        what(card);
-    }
-};
+class RangeWork : public NamedStream {};
 
 inline void push(const char* text, orrProfDomain_t domain = nullptr) {
     ASSERT_OK(orrProfRangePush(domain, text));

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <orrery/orrery.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <mutex>
 
 #include "tests/unit/umd/api_test.h"
 #include "tests/unit/umd/fake_winsys.h"
@@ -21,6 +24,21 @@ class NamedStream : public ::testing::Test {
     }
     void fill(std::size_t bytes) { ASSERT_OK(orrMemsetAsync(memory_, 1, bytes, stream_)); }
     void synchronize() { ASSERT_OK(orrStreamSynchronize(stream_)); }
+    void copy(std::size_t bytes) {
+        ASSERT_OK(orrMemcpyAsync(memory_, at(memory_, 2048), bytes, orrMemcpyDeviceToDevice, stream_));
+    }
+    void with_card(const std::function<void(FakeCard& card)>& what) {
+        FakeCard& card = system_.card();
+        const std::lock_guard lock(card.mutex());
+        what(card);
+    }
+    // Until so many queues of the card wait.
+    void until_waits(std::ptrdiff_t count) {
+        for (std::ptrdiff_t waiting = -1; waiting != count;)
+            with_card([&](const FakeCard& card) {
+                waiting = std::ranges::count_if(card.queues, [](const auto& queue) { return queue.waiting; });
+            });
+    }
 
     FakeSystem system_;
     orrStream_t stream_ = nullptr;

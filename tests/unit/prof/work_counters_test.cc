@@ -46,11 +46,7 @@ TEST_F(Work, HasCountersWhereTheyAreWanted) {
     orrSemaphore_t semaphore = nullptr;
     ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
     ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
-    FakeCard& card = system_.card();
-    while (true) {  // until the card has come to it
-        const std::lock_guard lock(card.mutex());
-        if (std::ranges::any_of(card.queues, [](const auto& queue) { return queue.waiting; })) break;
-    }
+    until_waits(1);
     ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
     synchronize();
     const auto all = again.flushed();

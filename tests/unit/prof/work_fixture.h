@@ -95,16 +95,6 @@ class Watched {
     Subscription subscription_;
 };
 
-class Work : public NamedStream {
-  protected:
-    void copy(std::size_t bytes) {
-        ASSERT_OK(orrMemcpyAsync(memory_, at(memory_, 2048), bytes, orrMemcpyDeviceToDevice, stream_));
-    }
-    void with_card(const std::function<void(FakeCard& card)>& what) {
-        FakeCard& card = system_.card();
-        const std::lock_guard lock(card.mutex());
-        what(card);
-    }
-};
+class Work : public NamedStream {};
 
 }  // namespace orrery::umd::test

@@ -22,11 +22,7 @@ TEST_F(Work, OfAWaitIsFromItsBeginToItsEnd) {
     ASSERT_OK(orrSemaphoreCreate(&semaphore, 0));
     ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
     fill(64);
-    FakeCard& card = system_.card();
-    while (true) {  // until the card has come to it
-        const std::lock_guard lock(card.mutex());
-        if (std::ranges::any_of(card.queues, [](const auto& queue) { return queue.waiting; })) break;
-    }
+    until_waits(1);
     ASSERT_OK(orrSemaphoreSignal(semaphore, 1));
     synchronize();
     const auto all = watched.flushed();
@@ -49,15 +45,6 @@ TEST_F(Work, OfAWaitHasTheStreamThatEndedIt) {
     ASSERT_OK(orrSemaphoreSetName(semaphore, "gate"));
     ASSERT_OK(orrStreamCreate(&other, 0));
     ASSERT_OK(orrEventCreate(&event, 0));
-    FakeCard& card = system_.card();
-    const auto until_waits = [&](std::size_t count) {
-        while (true) {
-            const std::lock_guard lock(card.mutex());
-            if (std::ranges::count_if(card.queues, [](const auto& queue) { return queue.waiting; }) ==
-                static_cast<std::ptrdiff_t>(count))
-                break;
-        }
-    };
     // `stream_` waits for the host; `other` for an event of it.
     ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
     fill(64);
@@ -129,11 +116,7 @@ TEST_F(Work, OfAWaitForWhatWasSubmittedBeforeIsNobodys) {
     Watched watched;
     ASSERT_OK(orrStreamWaitSemaphore(stream_, semaphore, 1, nullptr));
     ASSERT_OK(orrStreamWaitSemaphore(third, shared, 1, nullptr));
-    FakeCard& card = system_.card();
-    while (true) {  // until the card has come to all three
-        const std::lock_guard lock(card.mutex());
-        if (std::ranges::count_if(card.queues, [](const auto& queue) { return queue.waiting; }) == 3) break;
-    }
+    until_waits(3);
     ASSERT_OK(orrSemaphoreSignal(gate, 1));
     synchronize();
     ASSERT_OK(orrStreamSynchronize(third));
