@@ -1,5 +1,5 @@
-// How long a thread waits from one look for a card's records to the next. Each look wakes a CPU, which costs
-// more than the records that it finds, if these are few; and the card writes over what is not read in time.
+// How long a thread waits from one look for a card's records to the next. Each look wakes a CPU, which in a
+// guest costs as much as a hundred records; and the card writes over what is not read in time.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,17 @@ class LookPause {
   public:
     using Duration = std::chrono::milliseconds;
     // The longer one for few. The card's room is 43,000 records for all processes, or 6,000 with what jobs
-    // did; on a host of 3 GHz it makes some 40 a millisecond of small kernels.
-    static constexpr Duration kLong{20}, kShort{5};
+    // did; on a host of 3 GHz it makes some 40 a millisecond of small kernels, of whichever process.
+    static constexpr Duration kLong{80}, kShort{5};
+    // Work that this process submits during the longer one and that ends it: it need not be guessed.
+    static constexpr std::size_t kManyOwn = 1'000;
     // From so many a millisecond on it is the shorter one.
     static constexpr std::size_t kManyEachMs = 25;
     // What was lost were mostly others' records, of which none is found here: for so many looks, a second's,
     // it is the shorter one.
     static constexpr std::size_t kLooksAfterLoss = 1000 / kShort.count();
-    // Instead of it while nothing is under way. A neighbour's 40 a millisecond fill the room for what jobs
-    // did in three times that.
-    static constexpr Duration kDoze{50};
+    // While nothing is under way work that is submitted ends it at once.
+    static constexpr Duration kDoze = kLong;
 
     Duration length() const { return length_; }
     // Records that the last look found; hasty: what else shares the card's room comes faster than these say.

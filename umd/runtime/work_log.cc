@@ -73,7 +73,7 @@ void counters_of(const drm_orr_work_counters& did, Counters& counters) {
 
 }  // namespace
 
-bool WorkLog::want() noexcept {
+bool WorkLog::makes_records() noexcept {
     const bool counters = prof_has(orrProfWantCounters);
     const auto known = [&] {
         const State now = state_.load();
@@ -108,6 +108,12 @@ bool WorkLog::want() noexcept {
     return good.has_value();
 }
 
+void WorkLog::hurry() noexcept {
+    const std::lock_guard lock(mutex_);
+    hurried_ = true;
+    wake_.notify_all();
+}
+
 void WorkLog::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     LookPause pause;
@@ -118,7 +124,11 @@ void WorkLog::run(const std::stop_token& stop) {
             pause = {};
             continue;
         }
-        if (!std::exchange(at_once, false)) wake_.wait_for(lock, stop, pause.length(), [] { return false; });
+        if (!std::exchange(at_once, false))
+            wake_.wait_for(lock, stop, pause.length(), [this] { return hurried_; });
+        hurried_ = false;
+        const bool was_long = pause.length() == LookPause::kLong;
+        if (was_long) own_.store(0, std::memory_order_relaxed);
         lock.unlock();
         // Looked at before: whoever stops them inside of a callback is told the last ones.
         const bool unheld = context_.pc_log().unheld();
@@ -128,6 +138,7 @@ void WorkLog::run(const std::stop_token& stop) {
         const bool pcs = context_.pc_log().any();
         if (overrun_.exchange(false)) pause.lost();
         pause.found(found, pcs || context_.sample_log().any());
+        if (!was_long && pause.length() == LookPause::kLong) own_.store(0, std::memory_order_relaxed);
         const bool idle = found == 0 && !pcs && !under_way();
         lock.lock();
         if (unheld) context_.pc_log().end_unheld();

@@ -30,8 +30,16 @@ class Stream;
 class WorkLog {
   public:
     explicit WorkLog(Context& context) : context_(context) {}
-    // Records are wanted from now on, until no subscriber wants any. False: the card makes none.
-    bool want() noexcept;
+    // Work is submitted, and records are wanted from now on, until no subscriber wants any. False: the card
+    // makes none.
+    bool want() noexcept {
+        if (!makes_records()) return false;
+        // Counts of two threads may become one: then it is looked a little later.
+        const std::size_t own = own_.load(std::memory_order_relaxed) + 1;
+        own_.store(own, std::memory_order_relaxed);
+        if (own == LookPause::kManyOwn) hurry();
+        return true;
+    }
     // Goes up whenever records begin to be wanted: what was submitted in an earlier life was for others.
     std::uint64_t life() const noexcept { return life_.load(); }
     // The card makes records; for a fraction of a second longer than somebody wants them.
@@ -49,6 +57,8 @@ class WorkLog {
     enum class State : std::uint8_t { kOff, kOn, kDozing, kRefused };
     static bool is_on(State state) noexcept { return state == State::kOn || state == State::kDozing; }
 
+    bool makes_records() noexcept;
+    void hurry() noexcept;  // its thread looks now
     void run(const std::stop_token& stop);
     // With mutex_, which it lets go: until there may be something again.
     void doze(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
@@ -82,7 +92,9 @@ class WorkLog {
     std::atomic<bool> counters_{false};  // while it is on: what jobs did has been asked for
     std::atomic<bool> overrun_{false};   // the card said that some were gone before they were read
     std::atomic<std::size_t> found_{0};  // records that the card gave since its thread asked last
-    std::mutex mutex_;                   // of the next two, and of changes of these
+    std::atomic<std::size_t> own_{0};    // submitted since it last looked, while its pauses are long
+    std::mutex mutex_;                   // of the next three, and of changes of these
+    bool hurried_ = false;
     Error refused_;
     std::jthread thread_;
     std::condition_variable_any wake_;
