@@ -119,6 +119,16 @@ class Invalidations {
     std::uint64_t count_ = 0;
 };
 
+struct TlbLookups {
+    std::uint64_t all = 0, missed = 0, walked = 0;  // the last: entries of tables
+    // One, as TlbTags::use() said.
+    void add(unsigned entries) {
+        ++all;
+        missed += entries != 0 ? 1 : 0;
+        walked += entries;
+    }
+};
+
 class TlbTags {
   public:
     static constexpr unsigned kLevels = 4;  // of tables

@@ -114,12 +114,13 @@ void CopyEngine::fetch_descriptor(ModelTime now) {
     tlb_.follow(context_.mmu.invalidations(), pointer_.asid);
     const auto fetched = fetch(context_.mmu, pointer_, tlb_, context_.workers);
     if (!fetched) return end(ORR_DONE_FAULT, fetched.error().code, fetched.error().va);
+    count(fetched->lookups);
     count(false, false, fetched->traffic.vram);
     count(true, false, fetched->traffic.from_host);
     const MemoryConfig& memory = context_.memory.config();
     const ModelTime read = fetched->traffic.from_host != 0 ? memory.pcie_latency_ps : memory.vram_latency_ps;
     free_ = later(context_.memory.reserve(now, fetched->traffic, ORR_CTR_VRAM_COPY_BYTES),
-                  later(read, fetched->walked * memory.vram_latency_ps));
+                  later(read, fetched->lookups.walked * memory.vram_latency_ps));
     ledger_.plan(CopyLedger::kSetup, free_);
     if (!accept(fetched->descriptor)) return end(ORR_DONE_BAD_DESC, 0, 0);
     if (const auto bad = wraps()) return end(ORR_DONE_FAULT, ORR_FAULT_NON_CANONICAL, *bad);
@@ -456,20 +457,29 @@ bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
 }
 
 std::uint64_t CopyEngine::walks(std::uint64_t va, std::uint64_t bytes, bool huge) {
-    if (!tlb_.on() || bytes == 0) return 0;
+    if (bytes == 0) return 0;
     const std::uint64_t page = huge ? ORR_HUGE_PAGE_SIZE : ORR_PAGE_SIZE;
-    std::uint64_t count = 0;
+    TlbLookups lookups;
     for (std::uint64_t at = va & ~(page - 1); at < va + bytes; at += page)
-        count += tlb_.use(job_.asid, at, huge);
-    return count;
+        lookups.add(tlb_.use(job_.asid, at, huge));
+    count(lookups);
+    return lookups.walked;
+}
+
+std::uint64_t CopyEngine::walks_ahead(std::uint64_t va, bool huge) {
+    TlbLookups lookups;
+    lookups.add(tlb_.use(job_.asid, va, huge));
+    lookups.all = 0;
+    count(lookups);
+    return lookups.walked;
 }
 
 // Both sides are looked up at the same time.
 bool CopyEngine::waits_for_walks(ModelTime now) {
     if (looks_ahead_) return false;
     looks_ahead_ = true;
-    const std::uint64_t src = is_fill() ? 0 : walks(src_va(), 1, src_.where.huge);
-    const std::uint64_t dst = walks(dst_va(), 1, dst_.where.huge);
+    const std::uint64_t src = is_fill() ? 0 : walks_ahead(src_va(), src_.where.huge);
+    const std::uint64_t dst = walks_ahead(dst_va(), dst_.where.huge);
     if (src + dst == 0) return false;
     MemorySystem& memory = context_.memory;
     const ModelTime through = memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, (src + dst) * kMemoryLine);

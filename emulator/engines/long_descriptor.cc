@@ -30,7 +30,7 @@ std::expected<FetchedDescriptor, MmuFault> fetch(Mmu& mmu, const LongPointer& po
         // It may lie in two pages, and is shorter than one.
         for (const std::uint64_t end : {va, va + bytes - 1}) {
             const unsigned walked = tlb.use(pointer.asid, end, found->huge);
-            fetched.walked += walked;
+            fetched.lookups.add(walked);
             fetched.traffic.vram += walked * kMemoryLine;
         }
         const auto* const from = reinterpret_cast<const std::byte*>(found->host);

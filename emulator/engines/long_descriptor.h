@@ -36,8 +36,8 @@ std::optional<LongPointer> long_pointer(const std::array<std::uint64_t, 8>& word
 
 struct FetchedDescriptor {
     LongDescriptor descriptor;
-    Traffic traffic;           // of its lines, and of the tables that were read to find it
-    std::uint64_t walked = 0;  // entries of those, one after the other
+    Traffic traffic;     // of its lines, and of the tables that were read to find it
+    TlbLookups lookups;  // with the entries of those, which are read one after the other
 };
 
 // Reads it, each byte once. `workers`: what they were given for this memory is there first; nullptr: there

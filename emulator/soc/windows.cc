@@ -94,7 +94,13 @@ void Windows::set_fault(std::uint32_t code, std::uint64_t address) {
 
 unsigned Windows::walks(std::uint32_t asid, std::uint64_t va, bool huge) {
     tlb_.follow(mmu_.invalidations(), asid);
-    return tlb_.use(asid, va, huge);
+    const unsigned entries = tlb_.use(asid, va, huge);
+    counters_.add(ORR_CTR_CORE_TLB_LOOKUPS);
+    if (entries != 0) {
+        counters_.add(ORR_CTR_CORE_TLB_MISSES);
+        counters_.add(ORR_CTR_CORE_TLB_WALKED, entries);
+    }
+    return entries;
 }
 
 ModelTime Windows::read_tables(unsigned entries) {

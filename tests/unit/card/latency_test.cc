@@ -171,11 +171,17 @@ TEST(CardLatency, OfTranslationsOfTheCore) {
     };
     const auto check = [&](auto time) {
         forget();
+        const std::uint64_t lookups = rig.counter(ORR_CTR_CORE_TLB_LOOKUPS),
+                            misses = rig.counter(ORR_CTR_CORE_TLB_MISSES),
+                            walked = rig.counter(ORR_CTR_CORE_TLB_WALKED);
         const std::uint64_t cold = time(0), warm = time(0);
         EXPECT_EQ(cold, warm + ORR_MMU_LEVELS * sku.vram_load_ps);
         for (std::uint64_t page = 1; page < 32; ++page)
             EXPECT_EQ(time(page), warm + sku.vram_load_ps);
         EXPECT_EQ(time(0), warm + sku.vram_load_ps) << "31 others were used since";
+        EXPECT_EQ(rig.counter(ORR_CTR_CORE_TLB_LOOKUPS), lookups + 2 + 31 + 1);
+        EXPECT_EQ(rig.counter(ORR_CTR_CORE_TLB_MISSES), misses + 1 + 31 + 1);
+        EXPECT_EQ(rig.counter(ORR_CTR_CORE_TLB_WALKED), walked + ORR_MMU_LEVELS + 31 + 1);
     };
     check(signal);
     check(load);

@@ -34,6 +34,10 @@ inline constexpr TruthTest kWaitsForMemory{"engines/counters_test.cc", "CounterT
 inline constexpr TruthTest kFloatingPoint{"engines/counters_test.cc", "CounterTruth",
                                           "OfFloatingPointOfEachWidth"};
 inline constexpr TruthTest kTranslations{"engines/counters_test.cc", "CounterTruth", "OfTranslations"};
+inline constexpr TruthTest kCopysTranslations{"engines/counters_test.cc", "CounterTruth",
+                                              "OfACopysTranslations"};
+inline constexpr TruthTest kCoresTranslations{"card/latency_test.cc", "CardLatency",
+                                              "OfTranslationsOfTheCore"};
 inline constexpr TruthTest kClasses{"engines/class_truth_test.cc", "ClassTruth", "OfAKernel"};
 inline constexpr TruthTest kWritesOfALink{"link/link_port_test.cc", "LinkPortTest",
                                           "WritesLandInTheOwnersMemoryAtTheirArrival"};
@@ -70,6 +74,9 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_CORE_INTERRUPTS, {"card/counter_truth_test.cc", "CounterTruth", "OfTheCoresInterrupts"}},
     {ORR_CTR_CORE_STALL_PS, {"card/soc_test.cc", "Soc", "WaitsForMemoryAreCounted"}},
     {ORR_CTR_CORE_RESTARTS, {"card/restart_test.cc", "Restart", "KeepsSramOutsideTheImage"}},
+    {ORR_CTR_CORE_TLB_LOOKUPS, kCoresTranslations},
+    {ORR_CTR_CORE_TLB_MISSES, kCoresTranslations},
+    {ORR_CTR_CORE_TLB_WALKED, kCoresTranslations},
     {ORR_CTR_CORE_IDLE_PS, {"card/counter_truth_test.cc", "IdleTruth", "OfTheCore"}},
 
     // --- the host ---
@@ -107,6 +114,9 @@ inline constexpr CounterTruth kCounterTruths[] = {
     {ORR_CTR_COPY_TRANSLATION_PS,
      {"engines/copy_time_test.cc", "CopyTime", "OfPagesThatAreNotAtHandHasTheFirstOnesWalks"},
      "Ledger::kTranslation"},
+    {ORR_CTR_COPY_TLB_LOOKUPS, kCopysTranslations},
+    {ORR_CTR_COPY_TLB_MISSES, kCopysTranslations},
+    {ORR_CTR_COPY_TLB_WALKED, kCopysTranslations},
     {ORR_CTR_COPY_LINK_PS, kCopiesAlone, "Ledger::kLink"},
     {ORR_CTR_COPY_CREDIT_PS,
      {"engines/copy_time_test.cc", "CopyTime", "WithoutRoomInALinkIsThatOfCredits"},

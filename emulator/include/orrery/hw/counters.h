@@ -43,11 +43,11 @@
     X(7, UNIMPLEMENTED, "unimplemented", "accesses", "card", \
       "Accesses to what the card does not have.") \
     X(8, MMU_TLB_HITS, "mmu_tlb_hits", "lookups", "mmu", \
-      "Translations of engines and windows found in the MMU's own TLB, which says nothing about time.") \
+      "Translations found in the emulator's own table of them, which is no part of the model: engines' are *_tlb_lookups.") \
     X(9, MMU_TLB_MISSES, "mmu_tlb_misses", "lookups", "mmu", \
-      "Such translations that walked the page tables.") \
+      "Translations that were not there; model time has nothing of that, but of *_tlb_misses.") \
     X(10, MMU_FAULTS, "mmu_faults", "faults", "mmu", \
-      "Such translations that failed.") \
+      "Translations that failed.") \
     X(11, COPY_JOBS, "copy_jobs", "descriptors", "copy", \
       "Descriptors that the copy engines finished.") \
     X(12, COPY_BYTES, "copy_bytes", "bytes", "copy", \
@@ -247,7 +247,19 @@
     X(109, CORE_SYSTEM, "core_system", "instructions", "core", \
       "Of core_instructions: accesses to CSRs, fences, WFI and MRET. With the six before it is core_instructions.") \
     X(110, VECTOR_PAUSE_PS, "vector_pause_ps", "ps", "vector", \
-      "Of vector_busy_ps: pauses (the instruction PAUSE) between looks whether others have come, as at barriers of a launch.")
+      "Of vector_busy_ps: pauses (the instruction PAUSE) between looks whether others have come, as at barriers of a launch.") \
+    X(111, COPY_TLB_LOOKUPS, "copy_tlb_lookups", "lookups", "copy", \
+      "Translations that copy engines needed: of the pages of each piece that they move, on either side, and of lists and descriptors that stand in memory.") \
+    X(112, COPY_TLB_MISSES, "copy_tlb_misses", "lookups", "copy", \
+      "Of these, translations that were not at hand and walked tables.") \
+    X(113, COPY_TLB_WALKED, "copy_tlb_walked", "entries", "copy", \
+      "Entries of tables that these walks read, a line of VRAM each.") \
+    X(114, CORE_TLB_LOOKUPS, "core_tlb_lookups", "lookups", "core", \
+      "Translations that the control core and the launch unit needed: of windows into address spaces, of packets, and of semaphores.") \
+    X(115, CORE_TLB_MISSES, "core_tlb_misses", "lookups", "core", \
+      "Of these, translations that were not at hand and walked tables.") \
+    X(116, CORE_TLB_WALKED, "core_tlb_walked", "entries", "core", \
+      "Entries of tables that these walks read, a line of VRAM each.")
 
 /* clang-format on */
 

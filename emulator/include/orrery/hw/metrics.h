@@ -32,6 +32,11 @@
       "Share of the control core's work that serves the driver.", \
       "Queues are made, ended or asked about all the time: keep them.", \
       "The firmware works for queues.") \
+    X(CORE_TLB_MISS_RATE, "core_tlb_miss_rate", "%", \
+      100 * CORE_TLB_MISSES / CORE_TLB_LOOKUPS, \
+      "Share of the control core's and the launch unit's translations that walk tables.", \
+      "More rings, queues and semaphores are in use than the core has pages at hand for.", \
+      "Pages are at hand.") \
     X(QUEUE_DEPTH, "queue_depth", "packets", \
       RING_WAIT_PS / TIME_PS, \
       "Packets that wait in ring slots, the mean over the time.", \
@@ -72,6 +77,11 @@
       "Share of busy copy engines' time that waits for answers of memory and for walks of page tables.", \
       "Copies are short, or jump over many pages.", \
       "Latency is hidden behind bytes.") \
+    X(COPY_TLB_MISS_RATE, "copy_tlb_miss_rate", "%", \
+      100 * COPY_TLB_MISSES / COPY_TLB_LOOKUPS, \
+      "Share of copy engines' translations that walk tables.", \
+      "Rows or entries of lists jump over many pages: larger pages, or denser rows.", \
+      "Pages are at hand.") \
     X(COPY_LINK_STALLS, "copy_link_stalls", "%", \
       100 * (COPY_LINK_PS + COPY_CREDIT_PS + COPY_PEER_PS) / COPY_BUSY_PS, \
       "Share of busy copy engines' time that waits for links and other cards.", \
