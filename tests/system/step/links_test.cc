@@ -76,22 +76,29 @@ Time at(const Json& row, const char* key) {
 
 // Each card copies 300 KiB to the next one when the one before it has said that it may, and says so.
 constexpr std::uint64_t kCopied = 300 << 10;
-std::string relay(unsigned cards) {
-    std::string text = "name = \"relay\"\nuntil = \"3ms\"\n";
-    for (unsigned n = 0; n < cards; ++n)
-        text += "[[card]]\n";
+std::string relay(unsigned cards, unsigned rounds = 1) {
+    std::string text = "name = \"relay\"\nuntil = \"9ms\"\n";
+    for (unsigned n = 0; n < cards; ++n)  // each is linked with each
+        text += fmt::format("[[card]]\n{}", cards > 4 ? "sku = \"orrery-0\"\n" : "");
     for (unsigned n = 0; n < cards; ++n)
         text += fmt::format(
             "[[context]]\nname = \"c{0}\"\ncard = {0}\n[[semaphore]]\nname = \"s{0}\"\ncard = {0}\n"
             "[[queue]]\nname = \"q{0}\"\ncontext = \"c{0}\"\n",
             n);
     for (unsigned n = 0; n < cards; ++n) {
-        const std::string wait = fmt::format("{{op = \"wait\", semaphore = \"s{}\", value = 1}}", n);
-        text += fmt::format(
-            "[[submit]]\nqueue = \"q{0}\"\nat = \"1010us\"\njobs = [{1}"
-            "{{op = \"copy\", bytes = \"300K\", to = \"card{2}\", ordered = true}}, "
-            "{{op = \"signal\", semaphore = \"s{2}\", value = 1}}{3}]\n",
-            n, n == 0 ? "" : wait + ", ", (n + 1) % cards, n == 0 ? ", " + wait : "");
+        std::string jobs;
+        for (unsigned round = 1; round <= rounds; ++round) {
+            // Values are numbers of handovers, from 1 on. The first card hears of each round at its end.
+            const unsigned last = (n == 0 ? round : round - 1) * cards + n;
+            const std::string wait =
+                fmt::format("{{op = \"wait\", semaphore = \"s{}\", value = {}}}", n, last);
+            jobs += fmt::format(
+                "{0}{1}{{op = \"copy\", bytes = \"300K\", to = \"card{2}\", ordered = true}}, "
+                "{{op = \"signal\", semaphore = \"s{2}\", value = {4}}}{3}",
+                round == 1 ? "" : ", ", n == 0 ? "" : wait + ", ", (n + 1) % cards, n == 0 ? ", " + wait : "",
+                (round - 1) * cards + n + 1);
+        }
+        text += fmt::format("[[submit]]\nqueue = \"q{}\"\nat = \"1010us\"\njobs = [{}]\n", n, jobs);
     }
     return text;
 }
@@ -191,6 +198,67 @@ TEST_P(Relay, IsOneTraceWithArrowsFromEachEndToTheOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cards, Relay, ::testing::Values(2u, 4u));
+
+class Handovers : public ::testing::TestWithParam<unsigned> {};
+
+// From the end of the last round back to the first card's doorbell, over each card in each round.
+TEST_P(Handovers, PathGoesBackOverAll) {
+    constexpr unsigned kRounds = 5;
+    const unsigned count = GetParam();
+    const Files files(count);
+    const auto scenario = scenario::Scenario::parse(relay(count, kRounds), "relay", {});
+    ASSERT_TRUE(scenario) << scenario.error();
+    scenario::Options options;
+    options.record = files.names;
+    const auto result = scenario::run(*scenario, options);
+    ASSERT_TRUE(result) << result.error();
+    ASSERT_TRUE(result->done);
+    Cards cards = open(files.names);
+    for (auto& one : cards.all)
+        one->cards = &cards;
+    for (const unsigned last : {0u, count - 1}) {
+        cards.current = last;
+        ASSERT_TRUE(cards.now().execute("goto end"));
+        const auto path = cards.now().execute("path 0");
+        ASSERT_TRUE(path) << path.error().text;
+        EXPECT_EQ(path->data["begin"], "the host rang the doorbell of queue 0 \"q0\" of card 0");
+        const Json& pieces = path->data["path"];
+        // Each has worked, since it had waited, for a signal that the one before it sent.
+        const unsigned handovers = kRounds * count - (last == 0 ? 0 : 1);
+        ASSERT_EQ(pieces.size(), 3 * handovers + 1);
+        unsigned card = last;
+        Time links = 0, until = at(pieces[0], "to_ps");
+        for (unsigned n = 0; n < handovers; ++n) {
+            const Json &works = pieces[3 * n], &waits = pieces[3 * n + 1], &link = pieces[3 * n + 2];
+            EXPECT_EQ(works["kind"], "works");
+            EXPECT_EQ(waits["kind"], "waits");
+            EXPECT_EQ(link["kind"], "link");
+            EXPECT_EQ(works["card"], card);
+            EXPECT_EQ(waits["card"], card);
+            // Nothing is left out: what ends here is what the next one begins with.
+            EXPECT_EQ(at(works, "to_ps"), until);
+            EXPECT_EQ(at(works, "from_ps"), at(waits, "to_ps"));
+            EXPECT_LE(at(link, "to_ps"), at(waits, "to_ps"));
+            EXPECT_LT(at(waits, "from_ps"), at(link, "to_ps")) << "it waited for that";
+            until = at(link, "from_ps");
+            EXPECT_GE(at(link, "to_ps") - until, kLatency);
+            links += at(link, "to_ps") - until;
+            card = (card + count - 1) % count;
+            EXPECT_EQ(link["card"], card);
+            EXPECT_EQ(link["text"],
+                      fmt::format("its signal of {} goes to card {}", handovers - n, (card + 1) % count));
+            if (n == 0 && last == 0) continue;  // it is at the end
+            EXPECT_THAT(works["text"].get<std::string>(), HasSubstr("COPY of 307200 bytes"));
+            EXPECT_GE(at(works, "engines_ps"), kCopied * kPsPerByte);
+        }
+        EXPECT_EQ(card, 0u);
+        EXPECT_EQ(pieces.back()["kind"], "works");
+        EXPECT_EQ(at(pieces.back(), "to_ps"), until);
+        EXPECT_EQ(at(path->data, "links_ps"), links);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cards, Handovers, ::testing::Values(2u, 8u));
 
 // --- cards of the tests' own, on cables and a switch as one likes ---
 
