@@ -59,6 +59,8 @@ void Forwarder::close() {
     }
     drain_to_ = 0;
     force_to_ = 0;
+    seen_ = 0;
+    late_since_ = kNever;
     end_drains();
 }
 
@@ -77,8 +79,22 @@ std::expected<void, std::string> Forwarder::look() {
     const auto [next, wrong] = reader_.next();
     if (wrong) return std::unexpected(reader_.why());
     if (next == nullptr) return {};
-    events_.schedule(due_, events_.from_system(std::max(next->arrival_ps, next_of(*next))));
+    const ModelTime at = std::max(next->arrival_ps, next_of(*next));
+    note_arrival(*next, at);
+    events_.schedule(due_, events_.from_system(at));
     return {};
+}
+
+// What stands behind a message that had to wait here comes to this port's notice later than it came: it is
+// late only if it should have been there before that one began to wait.
+void Forwarder::note_arrival(const Message& first, ModelTime at) {
+    const ModelTime now = events_.system_now();
+    if (std::exchange(seen_, reader_.taken() + 1) != reader_.taken() + 1 &&
+        first.arrival_ps < std::min(now, late_since_))
+        counters_.add(ORR_CTR_LINK_STRAGGLERS);
+    if (first.arrival_ps > now) late_since_ = kNever;
+    const ModelTime since = std::max(first.arrival_ps, now);
+    if (at > since) late_since_ = std::min(late_since_, since);
 }
 
 std::expected<bool, std::string> Forwarder::run() {
@@ -101,6 +117,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
         if (wrong) return std::unexpected(reader_.why());
         if (next == nullptr) {
             drain_to_ = force_to_ = 0;
+            late_since_ = kNever;
             break;
         }
         const Message& first = *next;
@@ -108,6 +125,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
         // What has come all at once takes the time that it would have taken on the wire, as in Receiver.
         const ModelTime least = done < kBatchMessages ? 0 : later(now, time_on_wire);
         const ModelTime at = in_a_hurry() ? least : std::max({first.arrival_ps, next_of(first), least});
+        note_arrival(first, at);
         if (at > now) {
             events_.schedule(due_, events_.from_system(at));
             break;
@@ -121,6 +139,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
         const std::uint32_t copied = copied_;
         if (!pass(goes)) {
             some = copied_ != copied;
+            late_since_ = std::min(late_since_, now);
             break;
         }
         reader_.take();

@@ -116,6 +116,9 @@ class Forwarder {
     Passed give(const Message& message, LinkPort* onward);
     void wait_at(LinkPort* onward, const Message& message);
     void count_arrival(const Message& message);
+    // Of the first one, which goes on `at` (system time) at the earliest: counts it as a straggler if its own
+    // time had passed when it was first seen.
+    void note_arrival(const Message& first, ModelTime at);
     void count_loss(const Message& message, Status status);
     void refuse(const Message& message, Status status);  // who asked is told, others hear nothing
     // It belongs to the turn that this one has at a port.
@@ -159,9 +162,11 @@ class Forwarder {
     LinkPort* turn_at_ = nullptr;
     unsigned turn_lane_ = 0;
     std::vector<std::uint32_t> served_;
-    std::uint32_t drains_ = 0;    // that are not done
-    std::uint64_t drain_to_ = 0;  // Reader::taken() at which they are
-    std::uint64_t force_to_ = 0;  // and of what is forced
+    std::uint32_t drains_ = 0;       // that are not done
+    std::uint64_t drain_to_ = 0;     // Reader::taken() at which they are
+    std::uint64_t force_to_ = 0;     // and of what is forced
+    std::uint64_t seen_ = 0;         // number of the message that was looked at last, from 1
+    ModelTime late_since_ = kNever;  // messages from here on are late by this port's own doing
 };
 
 }  // namespace orrery::emu::link

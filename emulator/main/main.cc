@@ -119,6 +119,9 @@ int run(int argc, char** argv) {
     std::fflush(stdout);
     const auto served = (*server)->run();
     if (!served) return fail(served.error());
+    if (const Counters& counters = (*card)->counters(); !(*card)->config().links.empty())
+        (*card)->errors().note("it ends: {} of {} messages over its links came after their model time",
+                               counters.get(ORR_CTR_LINK_STRAGGLERS), counters.get(ORR_CTR_LINK_RX_MESSAGES));
     return 0;
 }
 

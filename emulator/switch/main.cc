@@ -51,6 +51,9 @@ int run(int argc, char** argv) {
         sigwait(&set, &got);
     works.request_stop();
     thread.join();
+    works.errors().note("it ends: {} of {} messages over its links came after their model time",
+                        works.counters().get(ORR_CTR_LINK_STRAGGLERS),
+                        works.counters().get(ORR_CTR_LINK_RX_MESSAGES));
     return 0;
 }
 

@@ -37,6 +37,35 @@ TEST(Switch, TimesAreExact) {
     EXPECT_EQ(star.switches[0]->counters().get(ORR_CTR_LINK_FORWARDED), 20u);
 }
 
+// What waits for its turn behind others is not late, however long it waits.
+TEST(Switch, CountsWhatComesAfterItsTime) {
+    Star star;
+    star.make(3);
+    ASSERT_TRUE(star.up());
+    Switch& one = *star.switches[0];
+    const auto late = [&] { return one.counters().get(ORR_CTR_LINK_STRAGGLERS); };
+    one.events().advance_to(1'000'000 * kPsPerNs);
+    ASSERT_EQ(star[0].signal(3, kSem, 1), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(late(), 1u);
+    for (auto& card : star.cards)
+        card->events.advance_to(2'000'000 * kPsPerNs);
+    std::vector<std::unique_ptr<Sender>> senders;
+    for (unsigned from = 0; from < 2; ++from)
+        senders.push_back(std::make_unique<Sender>(star[from], 3, 0, std::uint64_t{6} << 20,
+                                                   value_of(from + 1, 3), std::uint64_t{64} << 10));
+    star.run();
+    EXPECT_EQ(star[2].semaphore(kSem + 16 * 2).value, 1u);
+    EXPECT_EQ(late(), 1u);
+    // Its clock is where that has brought it, and both cards are behind.
+    one.events().advance_to(one.events().now() + 1'000'000 * kPsPerNs);
+    ASSERT_EQ(star[1].signal(3, kSem + 8 * 16, 2), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].signal(3, kSem + 9 * 16, 2), ORR_FAULT_NONE);
+    ASSERT_EQ(star[0].signal(3, kSem + 9 * 16, 3), ORR_FAULT_NONE);
+    star.run();
+    EXPECT_EQ(late(), 4u);
+}
+
 TEST(Switch, ATreeTakesFourLinksAndThreeSwitches) {
     Star star;
     star.make_tree(2, 2, 2);
