@@ -1,5 +1,5 @@
 # orrery_vm_test(NAME COMMAND program argument... [KERNEL lts|backports|both|debug] [CARDS n] [OPTIONS option...]
-#                [TIMEOUT seconds] [STATUS n] [RECORD times] [SANITIZED] [NO_DEBUG | DEBUG_COMMAND program argument...]
+#                [TIMEOUT seconds] [STATUS n] [RECORD times] [IN_STEP] [SANITIZED] [NO_DEBUG | DEBUG_COMMAND program argument...]
 #                [LONG | LONG_COMMAND program argument...])
 #
 # One ctest entry a kernel: NAME for lts, NAME_backports for backports. It runs COMMAND in a VM with CARDS cards (default
@@ -7,6 +7,7 @@
 # build is found by its name. OPTIONS go to orrery-vm. The logs of a run lie under build/vm-tests/<name>.
 # With LONG the entry for backports is one of `make test-long`, and no other ctest run sees it; LONG_COMMAND is what that
 # entry runs instead of COMMAND.
+# With IN_STEP the cards keep step (--sync lockstep), and no message may come to a card or switch after its model time.
 # With RECORD the run is recorded, and each card's recording is then replayed so many times, bit-exactly.
 #
 # Each test for lts is also NAME_debug, on the debug kernel: without recording, with DEBUG_COMMAND if there is one, not with
@@ -15,7 +16,7 @@
 # In a build with sanitizers only tests marked SANITIZED exist, under the name NAME_sanitized: orrery-vm and the cards are
 # those of that build, the guest's programs and the firmware those of the release build.
 function(orrery_vm_test name)
-  cmake_parse_arguments(ARG "SANITIZED;NO_DEBUG;LONG" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD"
+  cmake_parse_arguments(ARG "SANITIZED;NO_DEBUG;LONG;IN_STEP" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD"
     "COMMAND;OPTIONS;DEBUG_COMMAND;LONG_COMMAND" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_COMMAND)
     message(FATAL_ERROR "orrery_vm_test(${name}): COMMAND is missing, or unknown words: ${ARG_UNPARSED_ARGUMENTS}")
@@ -34,6 +35,9 @@ function(orrery_vm_test name)
   elseif(ARG_KERNEL STREQUAL both)
     set(ARG_KERNEL lts backports)
   endif()
+  if(ARG_IN_STEP)
+    list(APPEND ARG_OPTIONS --sync lockstep)
+  endif()
   set(suffix "")
   if(ORRERY_SANITIZE)
     if(NOT ARG_SANITIZED)
@@ -50,8 +54,12 @@ function(orrery_vm_test name)
     endif()
     # orrery-vm gives this kernel six times the limit.
     math(EXPR ctest_timeout "6 * ${ARG_TIMEOUT} + 240")
+    set(in_step)
+    if(ARG_IN_STEP)
+      set(in_step ${CMAKE_SOURCE_DIR}/tests/vm/nothing_late.sh ${CMAKE_SOURCE_DIR}/build/vm-tests/${test})
+    endif()
     add_test(NAME ${test} CONFIGURATIONS debug-kernel COMMAND ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
-      $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel debug --timeout ${ARG_TIMEOUT}
+      ${in_step} $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel debug --timeout ${ARG_TIMEOUT}
       --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${ARG_OPTIONS} -- ${ARG_DEBUG_COMMAND})
     set_tests_properties(${test} PROPERTIES LABELS debug-kernel TIMEOUT ${ctest_timeout})
     list(REMOVE_ITEM ARG_KERNEL debug)
@@ -86,8 +94,12 @@ function(orrery_vm_test name)
         ${ARG_CARDS})
       list(APPEND options --record ${folder})
     endif()
+    set(in_step)
+    if(ARG_IN_STEP)
+      set(in_step ${CMAKE_SOURCE_DIR}/tests/vm/nothing_late.sh ${CMAKE_SOURCE_DIR}/build/vm-tests/${test})
+    endif()
     add_test(NAME ${test} ${configuration} COMMAND ${record} ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
-      $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel ${kernel} --timeout ${ARG_TIMEOUT}
+      ${in_step} $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel ${kernel} --timeout ${ARG_TIMEOUT}
       --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${options} -- ${command})
     # A VM has two CPUs, but one of them at work most of the time: two VMs share a machine of two cores well.
     set_tests_properties(${test} PROPERTIES LABELS ${label})
