@@ -24,12 +24,12 @@ class InStep : public ::testing::Test {
             for (void** memory : {&data, &from_left, &from_right})
                 EXPECT_OK(orrMalloc(memory, kBytes));
             EXPECT_OK(orrMemset(data, device + 1, kBytes));
-            for (orrSemaphore_t* semaphore : {&left, &right})
+            for (orrSemaphore_t* semaphore : {&left, &right, &met_left, &met_right})
                 EXPECT_OK(orrSemaphoreCreate(semaphore, 0));
         }
         ~Member() {
             EXPECT_OK(orrSetDevice(card.device));
-            for (orrSemaphore_t semaphore : {left, right})
+            for (orrSemaphore_t semaphore : {left, right, met_left, met_right})
                 EXPECT_OK(orrSemaphoreDestroy(semaphore));
             for (void* memory : {data, from_left, from_right})
                 EXPECT_OK(orrFree(memory));
@@ -38,7 +38,8 @@ class InStep : public ::testing::Test {
         Member& operator=(const Member&) = delete;
         Card card;
         void *data = nullptr, *from_left = nullptr, *from_right = nullptr;
-        orrSemaphore_t left = nullptr, right = nullptr;  // raised by the neighbours
+        // Raised by the neighbours.
+        orrSemaphore_t left = nullptr, right = nullptr, met_left = nullptr, met_right = nullptr;
     };
 
     void SetUp() override {
@@ -46,7 +47,7 @@ class InStep : public ::testing::Test {
         ASSERT_OK(orrGetDeviceCount(&count));
         ASSERT_GE(count, 2);
         for (int device = 0; device < count; ++device) {
-            for (const int peer : {device - 1, device + 1}) {
+            for (const int peer : {device - 1, device + 1, device > 1 ? 0 : -1}) {
                 if (peer < 0 || peer >= count) continue;
                 ASSERT_OK(orrSetDevice(device));
                 ASSERT_OK(orrDeviceEnablePeerAccess(peer, 0));
@@ -97,6 +98,43 @@ class InStep : public ::testing::Test {
         }
     }
 
+    // All at once: each has its own kernel, and then data for both neighbours and for the first card,
+    // whatever the others are at. When both neighbours have done as much there is another kernel. The cards
+    // begin from the first on, and end from the last on.
+    void crowd(std::uint64_t round, std::vector<orrEvent_t>& events) {
+        const std::size_t count = members_.size();
+        for (std::size_t n = 0; n < count; ++n) {
+            Member& member = *members_[n];
+            Member* const left = n > 0 ? members_[n - 1].get() : nullptr;
+            Member* const right = n + 1 < count ? members_[n + 1].get() : nullptr;
+            ASSERT_OK(orrSetDevice(member.card.device));
+            const orrStream_t stream = member.card.stream;
+            const auto works = [&](std::uint64_t by) {
+                const std::uint64_t length = 500 + 431 * ((by * n + 3 * round) % 7);
+                ASSERT_OK(
+                    member.card.launch("count_up", {static_cast<std::uint64_t*>(member.data), length, 3}, 8));
+            };
+            if (left != nullptr) ASSERT_OK(orrStreamWaitSemaphore(stream, member.left, round, nullptr));
+            if (right != nullptr) ASSERT_OK(orrStreamSignalSemaphore(stream, right->left, round));
+            works(5);
+            const auto copy = [&](void* to, std::size_t bytes) {
+                ASSERT_OK(orrMemcpyAsync(to, member.data, bytes, orrMemcpyDefault, stream));
+            };
+            if (left != nullptr) copy(left->from_right, kBack);
+            if (right != nullptr) copy(right->from_left, kBytes);
+            if (n > 0) copy(members_[0]->from_left, kBack);
+            if (left != nullptr) ASSERT_OK(orrStreamSignalSemaphore(stream, left->met_right, round));
+            if (right != nullptr) ASSERT_OK(orrStreamSignalSemaphore(stream, right->met_left, round));
+            note(events, member);
+            if (left != nullptr) ASSERT_OK(orrStreamWaitSemaphore(stream, member.met_left, round, nullptr));
+            if (right != nullptr) ASSERT_OK(orrStreamWaitSemaphore(stream, member.met_right, round, nullptr));
+            works(2);
+            if (right != nullptr) ASSERT_OK(orrStreamWaitSemaphore(stream, member.right, round, nullptr));
+            if (left != nullptr) ASSERT_OK(orrStreamSignalSemaphore(stream, left->right, round));
+            note(events, member);
+        }
+    }
+
     // Whatever this process and the driver have said to the card before, it has heard: it hears commands in
     // their order, and the last of these is answered.
     static void make_heard(const Member& member) {
@@ -131,7 +169,8 @@ class InStep : public ::testing::Test {
     // by the kernel that looks for it: from there on no host has anything to say, however slow it is. What
     // the cards make of what it said last is over when the kernel behind that is: also the time for which the
     // firmware of a busy card puts its next look for deadlocks off (kBetweenLooksPs).
-    std::vector<std::uint64_t> play() {
+    using Round = void (InStep::*)(std::uint64_t round, std::vector<orrEvent_t>& events);
+    std::vector<std::uint64_t> play(Round queue_round = &InStep::queue) {
         std::vector<orrEvent_t> events;
         Member& first = *members_[0];
         const std::atomic_ref told(words_[0]), begun(words_[1]);
@@ -144,7 +183,7 @@ class InStep : public ::testing::Test {
         EXPECT_OK(first.card.launch("count_up", {static_cast<std::uint64_t*>(first.data), 4'000'000, 3}));
         note(events, first);
         for (std::uint64_t n = 0; n < kRounds; ++n)
-            queue(++round_, events);
+            (this->*queue_round)(++round_, events);
         EXPECT_OK(orrSemaphoreSignal(gate_, plays_));
         while (begun == 0 && orrStreamQuery(first.card.stream) == orrErrorNotReady)
             ::usleep(5'000);
@@ -175,12 +214,19 @@ class InStep : public ::testing::Test {
         return times;
     }
 
+    std::vector<std::uint64_t> play_crowd() { return play(&InStep::crowd); }
+
     std::vector<std::unique_ptr<Member>> members_;
     orrSemaphore_t gate_ = nullptr;
     std::uint64_t* words_ = nullptr;  // of `obey`
     std::uint64_t plays_ = 0, round_ = 0;
     Counts before_, after_;  // of the last play
 };
+
+// What card processes record of it is compared by tests/vm/trace/same_work.sh.
+TEST_F(InStep, ACrowd) {
+    EXPECT_GT(play_crowd().size(), 8u);
+}
 
 // The times of a play, on one line, to be compared with those of other processes by who wants to know
 // (docs/links.md).
