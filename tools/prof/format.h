@@ -13,7 +13,7 @@ namespace orrery::prof {
 
 inline constexpr char kMagic[8] = {'O', 'R', 'R', 'P', 'R', 'O', 'F', '\n'};
 inline constexpr std::uint32_t kFormatMajor = 1;  // a reader of another one cannot read it
-inline constexpr std::uint32_t kFormatMinor = 6;  // new types of records
+inline constexpr std::uint32_t kFormatMinor = 7;  // new types of records
 
 struct FileHead {
     char magic[8];
@@ -59,6 +59,7 @@ enum class Type : std::uint16_t {
     kMemory = 19,
     kClock = 20,       // since 1.2
     kStreamMark = 21,  // since 1.4
+    kCut = 22,         // since 1.7
     kPadding = 0xffff,
 };
 
@@ -423,6 +424,14 @@ struct SamplesLostRecord {
     std::uint64_t count;  // at least so many
 };
 static_assert(sizeof(SamplesLostRecord) == 24);
+
+// The last of a part of which what was behind this was no record: something had overwritten it, or cut it.
+struct CutRecord {
+    RecordHead head;
+    std::uint64_t at;     // in the process's file, as it is kept beside the profile
+    std::uint64_t bytes;  // of records that were said to be behind it
+};
+static_assert(sizeof(CutRecord) == 24);
 
 // Where the recorder puts the part of each process, and how large one may become: from orrery-prof to it.
 inline constexpr const char* kFolderVariable = "ORRERY_PROF_PARTS";

@@ -223,10 +223,13 @@ int run_record(const Words& words) {
             ::strsignal(recorded->signal),
             recorded->processes == 0 ? "" : ": the profile has what had ended and been told until then"));
     }
+    for (const std::string& line : recorded->told)
+        (void)problem(line);
     if (recorded->processes == 0) {
-        (void)problem(
-            "nothing was recorded: no process of the command called liborrery (one that is linked "
-            "with it, not statically)");
+        (void)problem(recorded->told.empty()
+                          ? "nothing was recorded: no process of the command called liborrery (one that is "
+                            "linked with it, not statically)"
+                          : "nothing was recorded that can be read");
         if (!allow_nothing) return recorded->status == 0 ? 1 : recorded->status;
         std::error_code error;
         std::filesystem::resize_file(recording.file, 0, error);

@@ -102,6 +102,7 @@ class Writer {
                                  {"command", texts_.number(process.command)},
                                  {"lost", process.lost},
                                  {"ended", process.ended},
+                                 {"cutAt", process.cut ? Json(process.cut->at) : Json()},
                                  {"lostWork", std::move(lost_work)},
                                  {"lostSamples", std::move(lost_samples)},
                                  {"hostMemoryPeak", model_.processes[i].host_memory_peak}});

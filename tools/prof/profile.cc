@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -24,20 +25,26 @@ bool take(std::string_view& bytes, Struct& value) {
     return true;
 }
 
+constexpr std::size_t kLongestRecord = 0xffff;
+
 // Of the records of a process. `offset` in the file is what problems name.
 class Records {
   public:
     Records(Process& process, std::uint64_t offset) : process_(process), offset_(offset) {}
 
-    // `step` is called now and then, with the bytes of it that are left.
-    Result<void> read(std::string_view bytes, const std::function<void(std::size_t)>& step) {
-        for (std::uint64_t count = 1; !bytes.empty(); ++count) {
+    // `step` is called now and then, with the bytes of it that are left. With `more` to come, it leaves what
+    // may be the beginning of a record.
+    Result<void> read(std::string_view bytes, bool more, const std::function<void(std::size_t)>& step) {
+        for (std::uint64_t count = 1; bytes.size() > (more ? kLongestRecord : 0); ++count) {
             if (count % 4096 == 0) step(bytes.size());
             RecordHead head{};
             if (bytes.size() < sizeof head) return wrong("is cut within a record");
             std::memcpy(&head, bytes.data(), sizeof head);
             const auto type = static_cast<Type>(head.type);
-            if (type == Type::kEnd) return {};
+            if (type == Type::kEnd) {
+                at_end_ = true;
+                return {};
+            }
             if (head.bytes < sizeof head || head.bytes % 8 != 0 || head.bytes > bytes.size())
                 return wrong(fmt::format("has a record of {} bytes, which cannot be", head.bytes));
             auto good = read(type, head, bytes.substr(0, head.bytes));
@@ -47,6 +54,9 @@ class Records {
         }
         return {};
     }
+    // Where what is good ends, and whether that is because a record says so.
+    std::uint64_t offset() const { return offset_; }
+    bool is_at_end() const { return at_end_; }
 
   private:
     std::unexpected<text::Error> wrong(std::string_view what) const {
@@ -79,6 +89,7 @@ class Records {
         if (type == Type::kLink) return add_plain(record, process_.links, "a link");
         if (type == Type::kMemory) return add_memory(record);
         if (type == Type::kClock) return add_clock(record);
+        if (type == Type::kCut) return add_cut(record);
         return {};
     }
     Result<void> add_work(std::string_view bytes) {
@@ -204,6 +215,12 @@ class Records {
         process_.clocks.push_back(clock);
         return {};
     }
+    Result<void> add_cut(std::string_view bytes) {
+        CutRecord cut{};
+        if (!take(bytes, cut)) return wrong("has a word of what was cut that is too short");
+        process_.cut = cut;
+        return {};
+    }
     template <typename Record>
     Result<void> add_plain(std::string_view bytes, std::vector<Record>& to, const char* what) {
         Record record{};
@@ -238,6 +255,7 @@ class Records {
 
     Process& process_;
     std::uint64_t offset_;
+    bool at_end_ = false;
     std::map<std::uint32_t, std::uint32_t> sets_;  // of samples, by device
     std::set<std::uint32_t> cards_;
 };
@@ -264,6 +282,36 @@ void find_begin(Profile& profile) {
 }
 
 }  // namespace
+
+struct PartCheck::Reader {
+    Reader(const PartHead& head, std::uint64_t offset) : records(process, offset) {
+        process.lost = head.lost;
+    }
+    Process process;
+    Records records;
+};
+
+PartCheck::PartCheck(const PartHead& head, std::uint64_t offset)
+    : reader_(std::make_unique<Reader>(head, offset)) {}
+PartCheck::~PartCheck() = default;
+
+std::size_t PartCheck::look(std::string_view bytes, bool more) {
+    const std::uint64_t begin = reader_->records.offset();
+    const auto good = reader_->records.read(bytes, more, [](std::size_t) {});
+    const std::uint64_t done = reader_->records.offset() - begin;
+    if (!good) fault_ = good.error().text;
+    // A process that is killed while it writes leaves one record without a type, and nothing behind it.
+    at_end_ = reader_->records.is_at_end();
+    // What is to come names texts and sets of samples, and of cards it is known which there are: the rest of
+    // what was read is not kept.
+    Process& process = reader_->process;
+    Process known;
+    known.lost = process.lost;
+    known.texts = std::move(process.texts);
+    known.sample_sets = std::move(process.sample_sets);
+    process = std::move(known);
+    return done;
+}
 
 Result<Profile> parse_profile(std::string_view bytes, const std::function<void(double)>& read_so_far) {
     const std::size_t all = bytes.size();
@@ -292,12 +340,12 @@ Result<Profile> parse_profile(std::string_view bytes, const std::function<void(d
         process.lost = part.lost;
         process.ended = part.ended != 0;
         process.command.assign(part.command, ::strnlen(part.command, sizeof part.command));
-        auto read =
-            Records(process, at + sizeof part).read(bytes.substr(0, part.bytes), [&](std::size_t left) {
-                if (!read_so_far) return;
-                const std::size_t done = at + sizeof part + part.bytes - left;
-                read_so_far(static_cast<double>(done) / static_cast<double>(all));
-            });
+        auto read = Records(process, at + sizeof part)
+                        .read(bytes.substr(0, part.bytes), false, [&](std::size_t left) {
+                            if (!read_so_far) return;
+                            const std::size_t done = at + sizeof part + part.bytes - left;
+                            read_so_far(static_cast<double>(done) / static_cast<double>(all));
+                        });
         if (!read) return std::unexpected(read.error());
         bytes.remove_prefix(part.bytes);
         profile.processes.push_back(std::move(process));

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +63,7 @@ struct Process {
     std::vector<ClockRecord> clocks;
     std::map<std::uint32_t, std::uint64_t> lost_work;  // by devices of which some is not here; 0: not known
     std::map<std::uint32_t, SamplesLost> lost_samples;
+    std::optional<CutRecord> cut;  // what was behind this is not here, as it was no record
 
     // Of the file, so of anybody's: not for a terminal as it is.
     std::string_view text(std::uint32_t number) const { return texts[number]; }
@@ -84,6 +87,29 @@ text::Result<Profile> read_profile(const std::string& file);
 // `read_so_far` is told how much of it has been read, of 1.
 text::Result<Profile> parse_profile(std::string_view bytes,
                                     const std::function<void(double)>& read_so_far = {});
+
+// Whether what a process wrote is what parse_profile() takes, piece by piece.
+class PartCheck {
+  public:
+    // `offset` of the first record is what faults are told from.
+    PartCheck(const PartHead& head, std::uint64_t offset);
+    ~PartCheck();
+    PartCheck(const PartCheck&) = delete;
+    PartCheck& operator=(const PartCheck&) = delete;
+
+    // The next bytes: gives back how many of them are good, in whole records. The next time the others come
+    // first; with `more` to come these may be the beginning of a record.
+    std::size_t look(std::string_view bytes, bool more);
+    // No more is good: behind it is what cannot be (`fault` says what), or nothing.
+    bool is_done() const { return at_end_ || !fault_.empty(); }
+    const std::string& fault() const { return fault_; }
+
+  private:
+    struct Reader;
+    std::unique_ptr<Reader> reader_;
+    bool at_end_ = false;
+    std::string fault_;
+};
 
 // Finds its machines, and brings the times of their processes to the first one's clock where their cards say
 // how far it is away.

@@ -3,25 +3,23 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "tools/child/child.h"
 #include "tools/prof/format.h"
-#include "tools/text/progress.h"
+#include "tools/prof/open_file.h"
+#include "tools/prof/parts.h"
 #include "tools/text/units.h"
 
 namespace orrery::prof {
@@ -31,12 +29,7 @@ namespace fs = std::filesystem;
 using text::fail;
 using text::Result;
 
-constexpr std::uint64_t kRecordsAt = 4096;  // in a part, see part.cc
 constexpr std::chrono::milliseconds kSaveWithHost{500};
-
-std::string reason() {
-    return std::generic_category().message(errno);
-}
 
 // Goes with all that is in it, unless it is kept.
 class Folder {
@@ -67,66 +60,6 @@ class Folder {
     bool kept_ = false;
 };
 
-class File {
-  public:
-    File(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-    ~File() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    bool is_open() const { return fd_ >= 0; }
-    bool is_regular() const {
-        struct stat found{};
-        return ::fstat(fd_, &found) == 0 && S_ISREG(found.st_mode);
-    }
-    // In a folder that a VM shares with its host (9P). The kernel asks the host what file system it is, so
-    // the type that statfs() has is the host's.
-    bool is_with_host() const {
-        struct stat found{};
-        if (::fstat(fd_, &found) != 0) return false;
-        const std::string device = fmt::format(" {}:{} ", major(found.st_dev), minor(found.st_dev));
-        std::ifstream mounts("/proc/self/mountinfo");
-        for (std::string line; std::getline(mounts, line);) {
-            const auto type = line.find(" - ");
-            if (type != std::string::npos && line.compare(type, 6, " - 9p ") == 0 && line.find(device) < type)
-                return true;
-        }
-        return false;
-    }
-    bool write(const void* data, std::size_t bytes) const {
-        const char* at = static_cast<const char*>(data);
-        while (bytes > 0) {
-            const ssize_t done = ::write(fd_, at, bytes);
-            if (done < 0 && errno == EINTR) continue;
-            if (done <= 0) return false;
-            at += done;
-            bytes -= static_cast<std::size_t>(done);
-        }
-        return true;
-    }
-    std::size_t read(void* data, std::size_t bytes, std::uint64_t offset) const {
-        const ssize_t got = ::pread(fd_, data, bytes, static_cast<off_t>(offset));
-        return got < 0 ? 0 : static_cast<std::size_t>(got);
-    }
-    bool is_stored() const { return ::fdatasync(fd_) == 0; }
-    // What was written is gone, and the next is written in its place.
-    bool empty() const { return ::ftruncate(fd_, 0) == 0 && ::lseek(fd_, 0, SEEK_SET) == 0; }
-    // It is still the one of this name.
-    bool is_at(const std::string& path) const {
-        struct stat open{}, there{};
-        return ::fstat(fd_, &open) == 0 && ::lstat(path.c_str(), &there) == 0 &&
-               open.st_dev == there.st_dev && open.st_ino == there.st_ino;
-    }
-    std::uint64_t size() const {
-        const off_t end = ::lseek(fd_, 0, SEEK_END);
-        return end < 0 ? 0 : static_cast<std::uint64_t>(end);
-    }
-
-  private:
-    const int fd_;
-};
-
 void prepend_variable(const char* name, const std::string& value) {
     const char* const before = std::getenv(name);
     ::setenv(name, (before == nullptr ? value : value + ":" + before).c_str(), 1);
@@ -155,85 +88,12 @@ void set_variables(const Recording& recording, const std::string& parts) {
         ::setenv(kTraceVariable, recording.trace.c_str(), 1);
 }
 
-// The head of the part that a process writes or wrote, which may be anybody's program.
-std::optional<PartHead> head_of(const File& part) {
-    PartHead head{};
-    if (!part.is_open() || !part.is_regular() || part.read(&head, sizeof head, 0) != sizeof head ||
-        head.magic != kPartMagic)
-        return {};
-    const std::uint64_t size = part.size();
-    head.bytes = std::min(head.bytes, size < kRecordsAt ? 0 : size - kRecordsAt) / 8 * 8;
-    return head;
-}
-
-// What the parts have: who writes them goes on.
-struct SoFar {
-    std::uint64_t processes = 0, bytes = 0, lost = 0, ended = 0;
-    bool operator==(const SoFar&) const = default;
-};
-SoFar so_far(const std::string& parts) {
-    SoFar sums;
-    std::error_code error;
-    for (fs::directory_iterator entry(parts, error), end; !error && entry != end; entry.increment(error)) {
-        const auto head = head_of(File(entry->path(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-        if (!head) continue;
-        ++sums.processes;
-        sums.bytes += head->bytes;
-        sums.lost += head->lost;
-        sums.ended += head->ended;
-    }
-    return sums;
-}
-
 std::string told_so_far(const std::string& parts, std::chrono::steady_clock::time_point begun) {
     const SoFar sums = so_far(parts);
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begun;
     return fmt::format("orrery-prof: {:.0f} s: {} bytes of {} process{} so far{}\n", since.count(),
                        text::grouped(sums.bytes), sums.processes, sums.processes == 1 ? "" : "es",
                        sums.lost == 0 ? "" : fmt::format(", {} records lost", text::grouped(sums.lost)));
-}
-
-// Appends the part that a process wrote.
-Result<void> append(const File& to, const fs::path& path, Recorded& recorded, bool at_end) {
-    const File part(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    auto head = head_of(part);
-    if (!head) return {};
-    // What is saved on the way is not all that the command did, whichever of its processes have ended.
-    if (!at_end) head->ended = 0;
-    bool good = to.write(&*head, sizeof *head);
-    std::vector<char> piece(std::size_t{1} << 20);
-    for (std::uint64_t done = 0; good && done < head->bytes;) {
-        const std::size_t want = std::min<std::uint64_t>(piece.size(), head->bytes - done);
-        const std::size_t got = part.read(piece.data(), want, kRecordsAt + done);
-        if (got == 0) return fail("{} cannot be read: {}", path.string(), reason());
-        good = to.write(piece.data(), got);
-        done += got;
-    }
-    if (!good) return fail("it cannot be written: {}", reason());
-    ++recorded.processes;
-    recorded.lost += head->lost;
-    return {};
-}
-
-// At the end it is told how far that is.
-Result<void> put_together(const std::string& parts, const File& to, Recorded& recorded, bool at_end) {
-    FileHead head{{}, kFormatMajor, kFormatMinor};
-    std::memcpy(head.magic, kMagic, sizeof kMagic);
-    if (!to.write(&head, sizeof head)) return fail("it cannot be written: {}", reason());
-    std::vector<fs::path> paths;
-    std::error_code error;
-    for (fs::directory_iterator entry(parts, error), end; !error && entry != end; entry.increment(error))
-        paths.push_back(entry->path());
-    if (error) return fail("{} cannot be read: {}", parts, error.message());
-    std::ranges::sort(paths);
-    std::optional<text::Progress> progress;
-    if (at_end) progress.emplace("putting the profile together");
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-        if (progress) progress->at(static_cast<double>(i) / static_cast<double>(paths.size()));
-        if (auto good = append(to, paths[i], recorded, at_end); !good) return good;
-    }
-    recorded.bytes = to.size();
-    return {};
 }
 
 // The file, anew: at no instant is it half of one.
@@ -349,8 +209,10 @@ Result<Recorded> record(const Recording& recording) {
     // Also where its folder takes no other file, or has no room for two.
     if (!saves || (!good && file.is_at(recording.file) && file.empty())) {
         recorded.processes = recorded.lost = 0;
+        recorded.spoilt.clear();
         good = put_together((*parts)->path(), file, recorded, true);
     }
+    if (good && !keep_spoilt(recording.file, recording.limit, recorded)) (*parts)->keep();
     if (!good) {
         (*parts)->keep();
         recorded.fault = fmt::format("{} is not whole: {}", recording.file, good.error().text);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,14 @@ struct Recorded {
     int signal = 0;  // that ended the command; 0: it ended by itself
     std::size_t processes = 0;
     std::uint64_t lost = 0, bytes = 0;
+    // The part of a process that has what no recorder writes.
+    struct Spoilt {
+        std::filesystem::path part;
+        std::string command, fault;
+        bool is_cut = false;  // what was before it is in the profile
+    };
+    std::vector<Spoilt> spoilt;
+    std::vector<std::string> told;  // of these, one line each
     std::string fault;  // the command has run, and there is no profile: why, and where its parts are
 };
 

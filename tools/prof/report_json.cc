@@ -249,6 +249,7 @@ std::string report_json(const Model& model, std::size_t top) {
                      {"command", process.command},
                      {"lost_records", process.lost},
                      {"ended", process.ended},
+                     {"cut_at", process.cut ? Json(process.cut->at) : Json()},
                      {"host_working_ns", sums.working_ns},
                      {"host_nothing_submitted_ns", sums.nothing_submitted_ns},
                      {"host_memory_peak_bytes", activity.host_memory_peak}};

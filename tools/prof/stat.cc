@@ -208,6 +208,10 @@ std::string missing_text(const Process& process) {
     for (const auto& [device, lost] : process.lost_samples)
         text += fmt::format("  {} samples of device {} were lost\n", text::grouped(lost.counters + lost.pcs),
                             device);
+    if (process.cut)
+        text +=
+            fmt::format("  its part was spoilt from byte {} on: what it recorded behind that is not here\n",
+                        text::grouped(process.cut->at));
     if (!process.ended)
         text += "  it did not end by exit(), or had not when this was saved: what it did last is not here\n";
     return text;

@@ -258,6 +258,8 @@ class Writer {
         });
         table("lost", kLost, [&](const Activity& each, std::uint64_t process) {
             if (each.process->lost > 0) row({process, {}, "records", each.process->lost});
+            if (each.process->cut)
+                row({process, {}, "bytes", std::max<std::uint64_t>(each.process->cut->bytes, 1)});
             for (const auto& [device, count] : each.process->lost_work)
                 row({process, n(device), "work", std::max<std::uint64_t>(count, 1)});
             for (const auto& [device, lost] : each.process->lost_samples) {

@@ -145,6 +145,12 @@ text::Result<void> RankProfiles::merge(const std::string& output) {
     fmt::print(stderr, "orrery-run: the profile of {} rank{} is in {}{}\n", there.size(),
                there.size() == 1 ? "" : "s", text::shown(output),
                without.empty() ? "" : fmt::format("; there is none of rank {}", fmt::join(without, ", ")));
+    // Beside its profile, as orrery-prof record has said in the guest.
+    std::error_code error;
+    for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error)) {
+        if (keep_ || entry->path().extension() != ".spoilt") continue;
+        fmt::print(stderr, "orrery-run: of some processes it has what they had not spoilt; {}\n", kept());
+    }
     if (damaged.empty()) return {};
     return fail("what rank {} has left is damaged; {}", fmt::join(damaged, ", "), kept());
 }

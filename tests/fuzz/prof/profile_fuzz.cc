@@ -66,6 +66,19 @@ void look_at(std::string_view bytes) {
     if (!write_tables(model, rows) || rows.count > kOfEachByte * bytes.size()) std::abort();
 }
 
+// What is found good of records is what a reader takes.
+void look_at_part(std::string_view records) {
+    PartHead part{};
+    part.magic = kPartMagic;
+    PartCheck check(part, 0);
+    part.bytes = check.look(records, false);
+    FileHead head{{}, kFormatMajor, kFormatMinor};
+    std::memcpy(head.magic, kMagic, sizeof kMagic);
+    std::string all(reinterpret_cast<const char*>(&head), sizeof head);
+    all.append(reinterpret_cast<const char*>(&part), sizeof part);
+    if (!parse_profile(all.append(records.substr(0, part.bytes)))) std::abort();
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
@@ -74,5 +87,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     look_at(bytes);
     look_at(framed(bytes));
+    look_at_part(bytes);
     return 0;
 }

@@ -404,12 +404,14 @@ TEST_F(Page, CountsARunInPartsOnce) {
                                0,
                                static_cast<std::uint32_t>(Type::kSample),
                                12});
+    part.add(CutRecord{{static_cast<std::uint16_t>(Type::kCut), sizeof(CutRecord), 0}, 12'345, 99});
     show(part.bytes());
     press("#tab-tables");
     EXPECT_THAT(texts("#tables tbody tr:first-child td"),
                 ElementsAre("gemm", "1", "25.000 µs", "100.0 %", "25.000 µs", "25.000 µs", "25.000 µs"));
     press("#tab-summary");
     EXPECT_THAT(text("#summary"), HasSubstr("12 samples of card 0 were lost."));
+    EXPECT_THAT(text("#summary"), HasSubstr("Its part was spoilt from byte 12"));
 }
 
 TEST_F(Page, SortsTablesAndLeadsToTheTimeline) {

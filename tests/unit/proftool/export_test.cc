@@ -156,6 +156,10 @@ TEST_F(Export, MakesFilesOfTheSame) {
               "1,200,0,\"second, with \"\"quotes\"\"\",2000,0,1,0\r\n");
     EXPECT_EQ(contents(folder_ / "new/csv/memory.csv"),
               "process,device,ns,thread,correlation,address,bytes,in_use\r\n1,0,2300,100,7,4096,64,64\r\n");
+    MadePart cut;
+    cut.add(CutRecord{{static_cast<std::uint16_t>(Type::kCut), sizeof(CutRecord), 0}, 5'000, 96});
+    ASSERT_TRUE(export_csv(made_model(cut.bytes()), folder_ / "cut"));
+    EXPECT_EQ(contents(folder_ / "cut/lost.csv"), "process,device,what,at_least\r\n0,,bytes,96\r\n");
 }
 
 TEST_F(Export, SaysWhatCannotBeWritten) {

@@ -114,7 +114,7 @@ TEST(Profile, SkipsTypesThatItDoesNotKnowAndEndsWhereNothingWasWritten) {
 TEST(Profile, ThatIsNoneIsRefused) {
     expect_refused("", "not a profile");
     expect_refused("hello, this is not a profile", "not a profile");
-    expect_refused(made_profile("", 2), "format 2.6, and this orrery-prof reads format 1");
+    expect_refused(made_profile("", 2), "format 2.7, and this orrery-prof reads format 1");
     expect_refused(made_profile(std::string(300, 'x')), "at byte 16 no process begins");
     EXPECT_TRUE(parse_profile(made_profile("")));
 }
@@ -174,10 +174,58 @@ TEST(Profile, ThatContradictsItselfIsRefused) {
     refused(
         [](MadePart& part, std::uint32_t) { part.add(SampleRecord{{10, sizeof(SampleRecord), 0}, 0, 0, 1}); },
         "counters that nothing names");
-    for (const int type : {9, 10, 11, 12, 16, 17, 18, 19})
+    for (const int type : {9, 10, 11, 12, 16, 17, 18, 19, 22})
         refused([&](MadePart& part,
                     std::uint32_t) { part.add(RecordHead{static_cast<std::uint16_t>(type), 8, 0}); },
                 "too short");
+}
+
+// Of a part by anybody, with its records behind byte 0: what is good of it, looked at by pieces.
+std::string good_part(const PartHead& head, std::string_view records, std::size_t piece, bool& faulty) {
+    PartCheck check(head, 0);
+    std::size_t good = 0;
+    while (good < records.size() && !check.is_done()) {
+        const bool more = records.size() - good > piece;
+        good += check.look(records.substr(good, piece), more);
+    }
+    faulty = !check.fault().empty();
+    PartHead own = head;
+    const CutRecord cut{{static_cast<std::uint16_t>(Type::kCut), sizeof cut, 0}, good + 1, 0};
+    own.bytes = good + sizeof cut;
+    return std::string(reinterpret_cast<const char*>(&own), sizeof own) +
+           std::string(records.substr(0, good)) +
+           std::string(reinterpret_cast<const char*>(&cut), sizeof cut);
+}
+
+// What is found good of a part is what readers take, and what is not they refuse.
+TEST(Profile, OfWhatIsGoodOfAnyPartIsRead) {
+    MadePart part = a_part();
+    for (int i = 0; i < 3'000; ++i)
+        part.call(1, 2, 3);
+    part.sample(0, 2'000'000, {7, 8});
+    const std::string whole = part.bytes();
+    std::mt19937 random(12);
+    int bad = 0;
+    for (int turn = 0; turn < 600; ++turn) {
+        std::string bytes = whole;
+        const std::size_t among = turn % 2 == 0 ? 2'000 : bytes.size() - sizeof(PartHead);
+        for (unsigned change = random() % 4 + 1; change > 0; --change)
+            bytes[sizeof(PartHead) + random() % among] = static_cast<char>(random());
+        PartHead head{};
+        std::memcpy(&head, bytes.data(), sizeof head);
+        const std::string_view records = std::string_view(bytes).substr(sizeof head);
+        bool faulty = false, faulty_by_pieces = false;
+        const std::string good = good_part(head, records, records.size(), faulty);
+        EXPECT_EQ(good_part(head, records, 66'000, faulty_by_pieces), good);
+        EXPECT_EQ(faulty, faulty_by_pieces);
+        const auto profile = parse_profile(made_profile(good));
+        ASSERT_TRUE(profile) << profile.error().text;
+        EXPECT_TRUE(profile->processes.at(0).cut);
+        EXPECT_EQ(parse_profile(made_profile(bytes)).has_value(), !faulty);
+        bad += faulty ? 1 : 0;
+    }
+    EXPECT_GT(bad, 100);
+    EXPECT_LT(bad, 590);
 }
 
 // Whatever it says: an answer, and nothing worse. Sanitizers look on in `make test-sanitize`.

@@ -289,6 +289,117 @@ TEST_F(Record, TakesRegularFilesOnly) {
     EXPECT_THAT(output_, HasSubstr("cannot be read: No such file"));
 }
 
+// As by a stray store: a part is mapped into its process, and is a file for all others of its user.
+class RecordOfSpoilt : public Record {
+  protected:
+    // Of a program whose part is spoilt by `$part`'s mistreatment, and of another one behind it.
+    void record_and(const std::string& spoil) {
+        const std::string script = fmt::format(
+            "#!/bin/sh\n{0} threads\npart=$(echo $ORRERY_PROF_PARTS/*)\n{1}\ncp $part copy\n"
+            "echo ${{part##*/}} >name\n{0} range fail\n",
+            PROGRAM, spoil);
+        std::ofstream(folder_ / "script") << script;
+        ASSERT_EQ(run("record -o x -- sh script"), 0) << output_;
+        std::ifstream(folder_ / "name") >> name_;
+        pid_ = name_.substr(0, name_.find('-'));
+    }
+    static std::string bytes_of(const fs::path& file) {
+        std::ifstream stream(file, std::ios::binary);
+        return {std::istreambuf_iterator<char>(stream), {}};
+    }
+    void expect_other_whole(const Process& other) {
+        EXPECT_TRUE(other.ended);
+        EXPECT_FALSE(other.cut);
+        EXPECT_EQ(calls(other), (Counts{{"orrGetErrorName", 1}, {"orrFree", 1}}));
+        EXPECT_EQ(other.ranges.size(), 2u);
+    }
+    void expect_told(const std::string& why) {
+        EXPECT_THAT(output_, HasSubstr(why));
+        EXPECT_THAT(output_, HasSubstr(fmt::format("as it was it is kept in x.{}.spoilt", name_)));
+        EXPECT_EQ(bytes_of(folder_ / ("x." + name_ + ".spoilt")), bytes_of(folder_ / "copy"));
+    }
+
+    std::string name_, pid_;
+};
+
+TEST_F(RecordOfSpoilt, EndsWhereItIsAndHasAllOthers) {
+    struct Case {
+        const char* spoil;
+        const char* why;
+        std::size_t at_least, at_most;  // calls before it
+    };
+    const Case cases[] = {
+        {"tr '\\0' '\\377' </dev/zero | dd of=$part bs=1 count=96 seek=100000 conv=notrunc 2>/dev/null",
+         "has a record of 65535 bytes, which cannot be", 1'990, 2'000},
+        {"tr '\\0' '\\377' </dev/zero | dd of=$part bs=1 count=96 seek=700000 conv=notrunc 2>/dev/null",
+         "has a record of 65535 bytes, which cannot be", 14'490, 14'500},
+        {"dd if=/dev/zero of=$part bs=1 count=96 seek=100000 conv=notrunc 2>/dev/null", "it has zeros, and",
+         1'990, 2'000},
+        {"truncate -s 100000 $part", "bytes of records, and has 95904", 1'990, 2'000},
+        {"truncate -s 5000 $part", "bytes of records, and has 904", 1, 20},
+        {"tr '\\0' '\\377' </dev/zero | dd of=$part bs=1 count=8 seek=8 conv=notrunc 2>/dev/null",
+         "it has zeros, and", 20'001, 20'001},
+    };
+    for (const Case& each : cases) {
+        SCOPED_TRACE(each.spoil);
+        record_and(each.spoil);
+        expect_told(each.why);
+        EXPECT_THAT(output_,
+                    HasSubstr(fmt::format("the part of process {} ({} threads) is spoilt: ", pid_, PROGRAM)));
+        EXPECT_THAT(output_, HasSubstr("What was before that is in x;"));
+        const Profile all = profile();
+        ASSERT_EQ(all.processes.size(), 2u);
+        const bool second = std::to_string(all.processes[0].pid) != pid_;
+        const Process& spoilt = all.processes[second ? 1 : 0];
+        EXPECT_TRUE(spoilt.cut);
+        EXPECT_GE(spoilt.calls.size(), each.at_least);
+        EXPECT_LE(spoilt.calls.size(), each.at_most);
+        expect_other_whole(all.processes[second ? 0 : 1]);
+        if (&each != cases) continue;
+        for (const char* reader : {"stat x", "report x"}) {
+            EXPECT_EQ(run(reader), 0);
+            EXPECT_THAT(output_, HasSubstr(fmt::format("  its part was spoilt from byte ")));
+        }
+        EXPECT_EQ(run("merge x -o y"), 0) << output_;
+    }
+}
+
+TEST_F(RecordOfSpoilt, LeavesOutWhatIsNoPart) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"printf x | dd of=$part bs=1 conv=notrunc 2>/dev/null", "it does not begin as one does"},
+        {"printf '\\001\\0\\0\\0\\0\\0\\0\\0' | dd of=$part bs=1 seek=32 conv=notrunc 2>/dev/null",
+         "it says that it is of process 1"},
+        {"truncate -s 0 $part", "it does not begin as one does"},
+    };
+    for (const auto& [spoil, why] : cases) {
+        SCOPED_TRACE(spoil);
+        record_and(spoil);
+        expect_told(fmt::format("the part of process {} is spoilt: {}. It is not in x;", pid_, why));
+        const Profile all = profile();
+        ASSERT_EQ(all.processes.size(), 1u);
+        expect_other_whole(all.processes[0]);
+    }
+    // What is no process's at all, and nothing but that.
+    EXPECT_EQ(run(fmt::format("record -o x -- sh -c '{}; cd $ORRERY_PROF_PARTS; mv * other'", PROGRAM)), 1);
+    EXPECT_THAT(output_, HasSubstr("the part of file other is spoilt: no process of the command has"));
+    EXPECT_THAT(output_, HasSubstr("nothing was recorded that can be read"));
+}
+
+// It is in the file that is saved on the way, too, which is all there is if the VM is lost.
+TEST_F(RecordOfSpoilt, IsSavedOnTheWayAsAtTheEnd) {
+    parts_are_kept_ = true;
+    std::ofstream(folder_ / "script") << fmt::format(
+        "{0} range\nprintf '\\377' | dd of=$(echo $ORRERY_PROF_PARTS/*) bs=1 seek=4098 conv=notrunc\n{0} "
+        "fail\n"
+        "n=0; until {1} stat x 2>&1 | grep -q orrFree; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] || exit 3; "
+        "done; kill -9 $PPID",
+        PROGRAM, ORRERY_PROF);
+    EXPECT_EQ(run("record -o x --save 0.05 -- sh script"), 128 + SIGKILL) << output_;
+    const Profile all = profile();
+    ASSERT_EQ(all.processes.size(), 2u);
+    EXPECT_TRUE(all.processes[0].cut || all.processes[1].cut);
+}
+
 TEST_F(Record, FindsRecorderAndPartsFromAnyFolder) {
     fs::create_directory_symlink(LIBRARIES, folder_ / "lib");
     EXPECT_EQ(
@@ -330,6 +441,31 @@ TEST_F(RecordIntoPipe, TellsThatItsReaderHasGoneAndKeepsTheParts) {
     const int status = status_without_reader();
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
     EXPECT_FALSE(fs::is_empty(folder_ / "tmp"));
+}
+
+// A pipe cannot be gone back in: the head, which says how long it is, is there already.
+TEST_F(RecordIntoPipe, EndsWhereAPartIsSpoiltMeanwhile) {
+    ASSERT_EQ(::fcntl(reader_, F_SETFL, 0), 0);
+    std::string bytes(sizeof(FileHead) + sizeof(PartHead), '\0');
+    for (std::size_t got = 0; got < bytes.size();) {
+        const ssize_t more = ::read(reader_, bytes.data() + got, bytes.size() - got);
+        ASSERT_GT(more, 0);
+        got += static_cast<std::size_t>(more);
+    }
+    const fs::path parts = fs::directory_iterator(folder_ / "tmp")->path();
+    std::fstream part(fs::directory_iterator(parts)->path());
+    part.seekp(4'000'000) << std::string(96, '\xff') << std::flush;
+    std::array<char, 65'536> piece{};
+    while (const ssize_t got = ::read(reader_, piece.data(), piece.size())) {
+        ASSERT_GT(got, 0);
+        bytes.append(piece.data(), static_cast<std::size_t>(got));
+    }
+    EXPECT_EQ(status_without_reader(), 0);
+    const auto all = parse_profile(bytes);
+    ASSERT_TRUE(all) << all.error().text;
+    EXPECT_TRUE(all->processes.at(0).cut);
+    EXPECT_NEAR(static_cast<double>(all->processes[0].calls.size()), 4e6 / sizeof(CallRecord), 200);
+    EXPECT_TRUE(fs::exists(parts)) << "there is no place beside a pipe";
 }
 
 TEST_F(RecordIntoPipe, EndsBySignalsBehindWhatItWritesAndKeeps) {

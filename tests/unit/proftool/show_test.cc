@@ -38,6 +38,20 @@ TEST(Stat, SaysWhatIsMissing) {
     EXPECT_THAT(text, HasSubstr("did not end by exit()"));
 }
 
+// What was found no record when the parts were put together.
+TEST(Stat, SaysWhereAPartIsCut) {
+    MadePart part(5, "spoilt");
+    part.call(part.text("a"), 1, 2);
+    part.add(CutRecord{{static_cast<std::uint16_t>(Type::kCut), sizeof(CutRecord), 0}, 12'345, 99});
+    const Model model = made_model(part.bytes());
+    for (const std::string& text : {stat_text(model), report_text(model, 10)})
+        EXPECT_THAT(text, HasSubstr("  its part was spoilt from byte 12 345 on: what it recorded behind that "
+                                    "is not here\n"));
+    EXPECT_EQ(json::parse(report_json(model, 10)).at("processes").at(0).at("cut_at"), 12'345);
+    EXPECT_TRUE(
+        json::parse(report_json(made_model(two_calls()), 10)).at("processes").at(0).at("cut_at").is_null());
+}
+
 TEST(Stat, ShowsNoControlCharacters) {
     MadePart part(5, "a\x1b[31mb");
     part.call(part.text("\x1b]0;title\x07"), 1, 2);

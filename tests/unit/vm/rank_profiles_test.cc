@@ -93,6 +93,15 @@ TEST_F(MergesProfiles, ButForDamagedOnes) {
     EXPECT_TRUE(is_kept());
 }
 
+// What a process of a rank had spoilt, orrery-prof record puts beside the profile.
+TEST_F(MergesProfiles, AndKeepsWhatWasSpoiltBesideThem) {
+    prof_is(kMerge);
+    ranks_left = [&](const fs::path& left) { std::ofstream(left / "rank1.prof.12-0.spoilt") << "raw"; };
+    EXPECT_TRUE(merged({"a", "b"}));
+    EXPECT_EQ(made(), "ab");
+    EXPECT_TRUE(is_kept());
+}
+
 // Guests write to the folder of the profiles, and links that they make there are the host's as well.
 TEST_F(MergesProfiles, AndNothingElseWhateverGuestsPutThere) {
     prof_is(kMerge);

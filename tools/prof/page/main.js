@@ -54,7 +54,7 @@ class App {
     const { meta, processes } = this.profile;
     const tell = [];
     if (meta.hidden > 0) tell.push(`${grouped(meta.hidden)} slices lie under too many others and are not shown.`);
-    if (processes.some((process) => process.lost > 0 || process.lostWork.length > 0 || process.lostSamples.length > 0)) tell.push("Some of what happened is not in the profile; the summary says what.");
+    if (processes.some((process) => process.lost > 0 || process.lostWork.length > 0 || process.lostSamples.length > 0 || process.cutAt)) tell.push("Some of what happened is not in the profile; the summary says what.");
     const notice = document.getElementById("notice");
     notice.textContent = tell.join(" ");
     notice.hidden = tell.length === 0;

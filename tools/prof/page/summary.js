@@ -66,6 +66,7 @@ class Summary {
       if (process.lost > 0) wrong.push(`${grouped(process.lost)} records were lost: record with a larger --limit.`);
       for (const [device, count] of process.lostWork) wrong.push(`${count > 0 ? grouped(count) + " kernels, copies or fills" : "Some work"} of card ${device} told too late: not here.`);
       for (const [device, count] of process.lostSamples) wrong.push(`${grouped(count)} samples of card ${device} were lost.`);
+      if (process.cutAt) wrong.push(`Its part was spoilt from byte ${grouped(process.cutAt)} on: what it recorded behind that is not here.`);
       if (!process.ended) wrong.push("It did not end by exit(), or had not when this was saved: what it did last is not here.");
       return [cell(processTitle(process)), cell(named(profile.texts[process.command]), "text"),
         cell(grouped(count(false))), cell(grouped(count(true))), cell(wrong.join(" "), "text bad")];
