@@ -1,7 +1,7 @@
 #!/bin/sh
 # A sample, recorded: its results and status are as ever, and each of its calls is in the profile.
 set -eu
-rm -f /share/page.html # an earlier run's
+rm -f /share/page.html /share/lines.prof # an earlier run's
 orrery-prof record -o /tmp/sample.prof -- vector_basics --quick
 orrery-prof stat /tmp/sample.prof > /tmp/stat
 cat /tmp/stat
@@ -79,6 +79,7 @@ orrery-prof stat -- sh -c 'exit 7' 2>/dev/null || status=$?
 [ $status = 7 ]
 # And with where vector cores are: lines of its kernels, and still the same model time.
 orrery-prof record -o /tmp/pc.prof --pc 0.2 -- vector_basics --quick
+cp /tmp/pc.prof /share/lines.prof # for vm.prof_page
 orrery-prof report /tmp/pc.prof > /tmp/report
 cat /tmp/report
 grep -Eq '^    lines of kernels +kernel +samples +of all +at what$' /tmp/report
