@@ -61,6 +61,35 @@ Witness witness(const Listed& card) {
     return out;
 }
 
+// "pair: card 0 port 0 to card 1 port 0, …", as far as it is one.
+std::string topology_text(const ordered_json& topology) {
+    constexpr std::size_t kMostLinks = 16;
+    const ordered_json links = Bundle::part(topology, "links");
+    const std::string named = Bundle::text(topology, "named");
+    std::string text;
+    std::size_t count = 0;
+    for (const ordered_json& link : links.is_array() ? links : ordered_json::array()) {
+        const auto is_number = [](const ordered_json& one) { return one.is_number_unsigned(); };
+        if (!link.is_array() || link.size() != 4 || !std::ranges::all_of(link, is_number)) continue;
+        if (++count > kMostLinks) continue;
+        const auto at = [&](std::size_t i) { return link[i].get<std::uint64_t>(); };
+        text += fmt::format("{}card {} port {} to card {} port {}", text.empty() ? "" : ", ", at(0), at(1),
+                            at(2), at(3));
+    }
+    if (count > kMostLinks) text += fmt::format(", and {} links more", count - kMostLinks);
+    if (text.empty()) return named;
+    return named.empty() ? text : named + ": " + text;
+}
+
+// A plan of faults has a line for each rule.
+std::string one_line(std::string plan) {
+    while (plan.ends_with('\n'))
+        plan.pop_back();
+    for (std::size_t at = plan.find('\n'); at != std::string::npos; at = plan.find('\n', at + 1))
+        plan.replace(at, 1, "; ");
+    return plan;
+}
+
 // Whether there is a recording that the cause's step is of.
 bool has_place(const OpenBundle& open, const Cause& cause) {
     return cause.card ? std::ranges::find(open.numbers, *cause.card) != open.numbers.end()
@@ -137,9 +166,14 @@ std::string summary(const OpenBundle& open) {
     row("versions", fmt::format("orrery {}, hardware {}, kernel {}", Bundle::text(versions, "orrery"),
                                 Bundle::text(versions, "hardware"), Bundle::text(versions, "kernel")));
     row("SKU", Bundle::text(manifest, "sku"));
+    row("topology", topology_text(Bundle::part(manifest, "topology")));
+    row("sync", Bundle::text(manifest, "sync"));
     for (const ordered_json& card : Bundle::part(manifest, "cards"))
         if (const std::string plan = Bundle::text(card, "faults"); !plan.empty())
-            row("faults", fmt::format("card {}: {}", Bundle::number(card, "index"), plan));
+            row("faults", fmt::format("card {}: {}", Bundle::number(card, "index"), one_line(plan)));
+    for (std::size_t i = 0; i < open.cards.all.size(); ++i)
+        if (const std::uint64_t seed = open.cards.all[i]->session().about().seed; seed != 0)
+            row("seed", fmt::format("card {}: {}", open.numbers[i], seed));
     const std::string ended = Bundle::text(Bundle::part(manifest, "ended"), "text");
     row("ended", ended.empty() ? "well" : ended);
     std::string names;

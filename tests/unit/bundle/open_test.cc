@@ -68,6 +68,33 @@ TEST(OpenBundle, LandsAtTheEndOfTheCardThatDied) {
     EXPECT_EQ(json["then"][0]["kind"], "run-failed");
 }
 
+// What the run was; also where a manifest is anybody's.
+TEST(OpenBundle, SaysHowCardsWereLinkedAndKeptStep) {
+    const TemporaryFile file;
+    const auto said = [&](const ordered_json& topology, const char* plan) {
+        ordered_json about = manifest({{{"index", 3}, {"recording", "card3.otrace"}, {"faults", plan}}});
+        about["topology"] = topology;
+        about["sync"] = "lockstep";
+        EXPECT_TRUE(bundle::write(file.path(), about, {{"card3.otrace", recording(0)}}));
+        const auto opened = open_bundle(file.path().string(), {}, open);
+        EXPECT_TRUE(opened) << opened.error().text;
+        return summary(**opened);
+    };
+    const std::string text =
+        said({{"named", "pair"}, {"links", {{0, 1, 3, 2}, {1, 0, 2, 0}}}}, "seed 7\ndispatch die\n");
+    EXPECT_THAT(
+        text, HasSubstr("topology   pair: card 0 port 1 to card 3 port 2, card 1 port 0 to card 2 port 0\n"));
+    EXPECT_THAT(text, HasSubstr("sync       lockstep\n"));
+    EXPECT_THAT(text, HasSubstr("faults     card 3: seed 7; dispatch die\n"));
+    EXPECT_THAT(said({{"named", "ring"}}, ""), HasSubstr("topology   ring\n"));
+    EXPECT_THAT(said({{"links", {3, {1}, {"a", 1, 2, 3}, {-1, 0, 0, 0}}}}, ""),
+                testing::Not(HasSubstr("topology")));
+    ordered_json many = ordered_json::array();
+    for (int i = 0; i < 40; ++i)
+        many.push_back({i, 0, i + 1, 1});
+    EXPECT_THAT(said({{"links", many}}, ""), HasSubstr("card 16 port 1, and 24 links more\n"));
+}
+
 TEST(OpenBundle, NoOtherCardStandsForTheOneThatHasNoRecording) {
     const TemporaryFile file;
     const std::string bytes = recording(0);
