@@ -28,6 +28,16 @@ for rank in 0 1; do
     grep -q '^  orrGroupJoin' "$folder/stat" || fail "rank $rank's in the bundle"
 done
 [ -z "$(ls "$folder/share")" ] || fail "left behind: $(ls "$folder/share")"
+# Of two VMs whose cards keep step: one timeline, with each rank's process of its own machine.
+"$run" -n 2 --vms 2 --topology pair --sync lockstep --memory 512M --timeout 120 --logs "$folder/logs5" --profile "$folder/step.prof" -- \
+    neighbours >"$folder/said" 2>&1 || fail "two VMs: status $?"
+grep -qx "orrery-run: the profile of 2 ranks is in $folder/step.prof" "$folder/said" || fail "two VMs: no line"
+"$prof" report "$folder/step.prof" >"$folder/report"
+for line in '^machine 2: its host.s clock is known to [0-9.]* [mu]s by that of machine 1$' '^process [0-9]* of machine 1: neighbours$' \
+    '^process [0-9]* of machine 2: neighbours$'; do
+    [ "$(grep -c "$line" "$folder/report")" = 1 ] || fail "two VMs: no line $line: $(cat "$folder/report")"
+done
+[ "$(grep -Ec '^ +[0-9.]+ MiB copied to cards of other machines' "$folder/report")" = 2 ] || fail "two VMs: $(cat "$folder/report")"
 # One uses no card: the others go on, and have their profile.
 # shellcheck disable=SC2016 # the guest's
 "$run" -n 2 --topology pair --memory 512M --timeout 120 --logs "$folder/logs3" --profile "$folder/one.prof" -- \
