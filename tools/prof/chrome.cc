@@ -88,6 +88,7 @@ class Writer {
         const auto signals = add_stream_events(activity);
         const SignalIndex index(activity);
         for (std::size_t i = 0; i < places.size(); ++i) {
+            add_finder(activity, activity.work[i], places[i]);
             if (const SignalRecord* const ender = index.ender_of(activity.work[i])) {
                 const auto place = signals.find(ender);
                 if (place != signals.end() && place->second.us <= places[i].us) {
@@ -161,6 +162,16 @@ class Writer {
         event["tid"] = to.tid;
         event["ts"] = to.us;
         events_.push_back(std::move(event));
+    }
+    // From the end of work to the call that found it.
+    void add_finder(const Activity& activity, const Work& work, const Place& end) {
+        if (work.found_by == kNone) return;
+        const CallRecord& call = activity.process->calls[work.found_by];
+        // Work that stands a little late, as clocks are not known to the nanosecond, was found within the
+        // call all the same.
+        const double us = std::max(microseconds(work.record->found_ns), end.us);
+        if (us < microseconds(call.end_ns))
+            flow("done", end, {number_of(*activity.process), call.thread, us});
     }
     std::uint64_t lane_track(const Activity& activity, std::uint32_t device, std::uint64_t stream,
                              std::uint32_t lane, std::uint32_t text) {

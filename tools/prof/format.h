@@ -131,8 +131,11 @@ struct WorkRecord {
     // Since 1.6.
     std::uint32_t reduces;  // of copies: 1: it reads its destination as well. Before, its name said so
     std::uint32_t reserved;
+    // Since 1.7.
+    std::uint64_t found_ns;  // when a call that waited for the stream found it done; 0: none did, or its
+                             // record was read before
 };
-static_assert(sizeof(WorkRecord) == 168);
+static_assert(sizeof(WorkRecord) == 176);
 inline constexpr std::size_t kWorkBytes = 88;  // of format 1.0
 
 enum class Place : std::int32_t {  // what is no device

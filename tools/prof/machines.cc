@@ -46,8 +46,10 @@ void shift(Process& process, std::int64_t by) {
     }
     for (Process::Range& range : process.ranges)
         shift(range.record.ns, by);
-    for (WorkRecord& work : process.work)
+    for (WorkRecord& work : process.work) {
         shift(work.submitted_ns, by);
+        if (work.found_ns != 0) shift(work.found_ns, by);
+    }
     for (SignalRecord& signal : process.signals)
         shift(signal.submitted_ns, by);
     for (StreamMarkRecord& mark : process.stream_marks)

@@ -1,9 +1,12 @@
 #include "tools/prof/model.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "tools/prof/analysis.h"
 
 namespace orrery::prof {
 namespace {
@@ -67,6 +70,7 @@ class Maker {
         place_work();
         find_parts();
         find_calls();
+        find_finders();
         find_counters();
         find_causes();
         add_devices();
@@ -155,6 +159,42 @@ class Maker {
             if (const auto call = calls.find(one.record->correlation); call != calls.end())
                 one.call = call->second;
         }
+    }
+    // Of the calls that waited at that moment. Where several threads did, it is the one that had submitted
+    // the work, or nobody knows which.
+    std::uint32_t finder_of(const WorkRecord& work,
+                            const std::map<std::uint32_t, std::vector<std::uint32_t>>& waiting) const {
+        const std::vector<CallRecord>& calls = made_.process->calls;
+        std::uint32_t found = kNone, own = kNone;
+        std::size_t count = 0;
+        for (const auto& [thread, of_thread] : waiting) {
+            const auto behind = std::ranges::upper_bound(
+                of_thread, work.found_ns, {}, [&](std::uint32_t call) { return calls[call].begin_ns; });
+            if (behind == of_thread.begin() || calls[*std::prev(behind)].end_ns < work.found_ns) continue;
+            found = *std::prev(behind);
+            ++count;
+            if (thread == work.thread) own = found;
+        }
+        return count == 1 ? found : own;
+    }
+    void find_finders() {
+        // A call finds all that the stream had been given, at one moment.
+        std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> last;
+        for (std::uint32_t i = 0; i < made_.work.size(); ++i) {
+            const WorkRecord& work = *made_.work[i].record;
+            if (work.found_ns == 0) continue;
+            const auto [known, is_new] = last.try_emplace({made_.work[i].stream, work.found_ns}, i);
+            if (!is_new && made_.work[known->second].record->index <= work.index) known->second = i;
+        }
+        if (last.empty()) return;
+        const std::vector<CallRecord>& calls = made_.process->calls;
+        std::map<std::uint32_t, std::vector<std::uint32_t>> waiting;  // by thread
+        for (std::uint32_t i = 0; i < calls.size(); ++i)
+            if (is_blocking(made_.text(calls[i].head.text))) waiting[calls[i].thread].push_back(i);
+        for (auto& [thread, of_thread] : waiting)
+            std::ranges::sort(of_thread, {}, [&](std::uint32_t call) { return calls[call].begin_ns; });
+        for (const auto& [moment, i] : last)
+            made_.work[i].found_by = finder_of(*made_.work[i].record, waiting);
     }
     void find_counters() {
         std::map<Key, const WorkCountersRecord*> counters;

@@ -434,6 +434,7 @@ class Writer {
         from_.put(work.record->from);
         add_host_time(device, *work.record);
         from_name_.put(texts_.number(process, work.record->from_name));
+        found_by_.put(work.found_by == kNone ? 0 : process.calls[work.found_by].correlation);
     }
     PageColumn& column(const char* name) { return columns_.emplace_back(name, PageColumn{}).second; }
 
@@ -455,7 +456,8 @@ class Writer {
     PageColumn &index_ = column("index"), &submitted_ = column("submitted"), &used_ = column("used"),
                &thread_ = column("thread"), &bytes_ = column("bytes"), &direction_ = column("direction"),
                &from_ = column("from"), &from_name_ = column("fromName"), &cause_ = column("cause"),
-               &host_at_ = column("hostAt"), &host_error_ = column("hostError");
+               &found_by_ = column("foundBy"), &host_at_ = column("hostAt"),
+               &host_error_ = column("hostError");
     // Of each slice beside work: the slice of the work that it shows once more, and 1; 0: none.
     PageColumn& shows_ = column("shows");
 };

@@ -99,16 +99,18 @@ class Writer {
         device_tracks_.clear();
         // From a call to all that the card did for it.
         std::multimap<std::uint64_t, std::uint64_t> flows;
+        found_.clear();
         add_work(activity, flows);
         add_stages(activity);
         add_counters(activity);
         add_steps(activity);
         for (const CallRecord& call : process.calls) {
-            auto& event = slice(process, track(process, call.thread, 0), call.head.text, "call",
-                                call.begin_ns, call.end_ns, call.correlation, call.external)
-                              .begin;
+            const Slice made = slice(process, track(process, call.thread, 0), call.head.text, "call",
+                                     call.begin_ns, call.end_ns, call.correlation, call.external);
             for (auto [at, end] = flows.equal_range(call.correlation); at != end; ++at)
-                event.add_flow_ids(at->second);
+                made.begin.add_flow_ids(at->second);
+            for (auto [at, end] = found_.equal_range(&call); at != end; ++at)
+                made.end.add_terminating_flow_ids(at->second);
         }
         for (const Span& span : activity.spans) {
             slice(process, track(process, span.thread, span.domain), span.text, "range", span.begin_ns,
@@ -170,6 +172,7 @@ class Writer {
         // before it.
         const SignalIndex index(activity);
         for (std::size_t i = 0; i < ends.size(); ++i) {
+            add_finder(activity, activity.work[i], *ends[i]);
             if (const SignalRecord* const ender = index.ender_of(activity.work[i])) {
                 const auto event = signals.find(ender);
                 if (event != signals.end() &&
@@ -187,6 +190,14 @@ class Writer {
             ends[cause]->add_flow_ids(++last_flow_);
             ends[i]->add_terminating_flow_ids(last_flow_);
         }
+    }
+    // From the end of work to the end of the call that found it.
+    void add_finder(const Activity& activity, const Work& work, pb::TrackEvent& end) {
+        if (work.found_by == kNone) return;
+        const CallRecord& call = activity.process->calls[work.found_by];
+        if (times(activity, work).second >= call.end_ns) return;
+        end.add_flow_ids(++last_flow_);
+        found_.emplace(&call, last_flow_);
     }
     // Signals and marks, as moments of their streams' tracks.
     void add_stream_events(const Activity& activity, std::multimap<std::uint64_t, std::uint64_t>& flows,
@@ -422,7 +433,8 @@ class Writer {
     std::map<GpuKey, std::int32_t> gpus_;
     std::map<std::pair<std::int32_t, std::string_view>, std::uint64_t> queues_;  // iids
     std::uint64_t last_context_ = 0, last_event_ = 0;
-    std::deque<Event> events_;  // those that were given out stay in place
+    std::multimap<const CallRecord*, std::uint64_t> found_;  // flows from work that a call found done
+    std::deque<Event> events_;                               // those that were given out stay in place
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> tracks_;  // of the process
     std::uint64_t last_track_ = 0, process_track_ = 0, last_flow_ = 0;
 };

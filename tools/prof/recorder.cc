@@ -341,6 +341,8 @@ class Recorder {
         work.semaphore = done.semaphore;
         work.value = done.value;
         work.reduces = done.reduces;
+        // Else it is when the record was read.
+        work.found_ns = done.ended_by_ns < record.host_ns ? done.ended_by_ns : 0;
         bool due = false;
         {
             const auto lock = ready();

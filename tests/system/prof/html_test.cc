@@ -246,6 +246,26 @@ TEST_F(Page, SaysWhatIsSelectedAndLeadsFromCallToWorkAndBack) {
     click(slice("wait"));
     press("#details .links button");
     EXPECT_EQ(state()["selected"]["slice"], slice("gemm", 0));
+    // The last work of a stream leads to the call that waited for it, and back.
+    MadePart waited = a_step();
+    const auto sync = waited.text("orrStreamSynchronize"), late = waited.text("late"),
+               stream = waited.text("stream 3 on device 0");
+    add_call(waited, sync, 50'000, 58'000, 5);
+    WorkRecord last = waited.work_of(Operation::kKernel, late, stream, 310'000'000, 320'000'000, 9);
+    last.correlation = 4;
+    last.found_ns = 57'000;
+    waited.add(last);
+    show(waited.bytes());
+    click(slice("late"));
+    EXPECT_THAT(text("#details"), HasSubstr("Call that waited for it"));
+    press("#details .links:last-of-type button");
+    EXPECT_EQ(selected(), "orrStreamSynchronize");
+    EXPECT_THAT(text("#details"), HasSubstr("Work that it waited for, the last of a stream"));
+    press("#details .links button");
+    EXPECT_EQ(selected(), "late");
+    press("#all-arrows");
+    EXPECT_TRUE(state()["arrows"]);
+    show(a_step().bytes());
     // A copy says how fast it was, and which way.
     click(slice("copy", 0));
     EXPECT_THAT(text("#details"), HasSubstr("host to device"));

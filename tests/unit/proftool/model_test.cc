@@ -33,6 +33,35 @@ TEST(Model, LeadsFromWorkToItsCallAndItsCounters) {
     EXPECT_EQ(activity.name(activity.work[0]), "saxpy");
 }
 
+TEST(Model, LeadsFromTheLastWorkOfAStreamToTheCallThatFoundItDone) {
+    MadePart part;
+    const auto sync = part.text("orrStreamSynchronize"), launch = part.text("orrLaunchKernel"),
+               kernel = part.text("saxpy");
+    part.call(sync, 3'000, 5'000, 100);
+    part.call(sync, 3'500, 6'000, 101);
+    part.call(launch, 2'000, 2'500, 103);
+    const auto add = [&](std::uint64_t stream, std::uint64_t index, std::uint32_t thread, std::uint64_t ns) {
+        WorkRecord work = part.work_of(Operation::kKernel, kernel, sync, 10 * stream + index,
+                                       10 * stream + index + 1, index);
+        work.stream = stream;
+        work.thread = thread;
+        work.found_ns = ns;
+        part.add(work);
+    };
+    add(1, 0, 100, 4'900);
+    add(1, 1, 100, 4'900);  // two threads wait: whose it was
+    add(2, 0, 102, 5'900);  // one does
+    add(3, 0, 102, 4'000);  // two do, and it was nobody's
+    add(4, 0, 103, 2'400);  // who does not wait finds nothing
+    add(5, 0, 100, 0);
+    add(6, 0, 100, 7'000);
+    const Model model = made_model(part.bytes());
+    std::vector<std::uint32_t> found;
+    for (const Work& work : model.processes.at(0).work)
+        found.push_back(work.found_by);
+    EXPECT_EQ(found, (std::vector<std::uint32_t>{kNone, 0, 1, kNone, kNone, kNone, kNone}));
+}
+
 TEST(Model, LeadsFromAWaitToTheWorkBeforeItsSignal) {
     MadePart part;
     const auto copy = part.text("copy"), one = part.text("one"), other = part.text("other");

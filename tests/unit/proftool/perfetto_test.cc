@@ -220,6 +220,27 @@ TEST_F(Perfetto, LeadsFromACallToItsWorkAndOnToWhoWaits) {
     }
 }
 
+TEST_F(Perfetto, LeadsFromTheLastWorkOfAStreamToTheCallThatWaitedForIt) {
+    for (const std::uint64_t call_ends : {9'000u, 4'000u}) {
+        MadePart part;
+        const auto sync = part.text("orrStreamSynchronize"), kernel = part.text("saxpy");
+        part.call(sync, 2'000, call_ends, 100);
+        part.work(kernel, sync, 5'000'000, 6'000'000, 0);
+        WorkRecord last = part.work_of(Operation::kKernel, kernel, sync, 6'000'000, 8'000'000, 1);
+        last.correlation = 0;
+        last.found_ns = 3'900;
+        part.add(last);
+        show(part.bytes());
+        // It ends at 5.1 us: it would lead back to a call that ended before.
+        ASSERT_EQ(trace_.flows.size(), call_ends == 9'000 ? 1u : 0u);
+        for (const auto& [from, to] : trace_.flows) {
+            EXPECT_EQ(trace_.slices[from].name, "saxpy");
+            EXPECT_EQ(trace_.slices[from].end - trace_.slices[from].begin, 2'000u) << "the last";
+            EXPECT_EQ(trace_.slices[to].name, "orrStreamSynchronize");
+        }
+    }
+}
+
 // An arrow that went back in time would be none.
 TEST_F(Perfetto, LeadsToNoWaitThatEndedBefore) {
     MadePart part;

@@ -117,6 +117,15 @@ TEST_F(Recorder, KnowsThatWorkHadEndedWhenTheProgramHadWaitedForItAndReadsNoMore
     ASSERT_NE(known, process.clocks.end());
     EXPECT_EQ(known->device_ps, 6'000'000u);
     EXPECT_EQ(known->after_ns - known->before_ns, 1'000'000'000u) << "it had ended when it was read";
+    EXPECT_EQ(process.work[3].found_ns, 0u) << "nobody waited";
+    const Model model(profile);
+    for (std::size_t i = 0; i < waited_ns.size(); ++i) {
+        EXPECT_LE(process.work[i].submitted_ns, process.work[i].found_ns) << i;
+        EXPECT_LE(process.work[i].found_ns, waited_ns[i]) << i;
+        const std::uint32_t call = model.processes[0].work[i].found_by;
+        ASSERT_NE(call, kNone) << i;
+        EXPECT_EQ(process.text(process.calls[call].head.text), "orrStreamSynchronize") << i;
+    }
     for (std::size_t i = 0; i < waited_ns.size(); ++i) {
         const auto moment = clock.host_of(process.work[i].end_ps);
         ASSERT_TRUE(moment) << i;

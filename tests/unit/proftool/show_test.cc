@@ -551,6 +551,33 @@ TEST(Page, TakesSourcesOnly) {
     EXPECT_THAT(sampled_sources(made_model(part.bytes())), testing::ElementsAre("a.S", "gemm.cc"));
 }
 
+TEST(Chrome, HasAFlowFromTheLastWorkOfAStreamToTheCallThatWaitedForIt) {
+    const auto flows = [](std::uint64_t found_ns) {
+        MadePart part;
+        const auto sync = part.text("orrStreamSynchronize"), kernel = part.text("saxpy");
+        part.call(sync, 2'000, 9'000, 100);
+        part.work(kernel, sync, 5'000'000, 6'000'000, 0);
+        WorkRecord last = part.work_of(Operation::kKernel, kernel, sync, 6'000'000, 8'000'000, 1);
+        last.correlation = 0;
+        last.found_ns = found_ns;
+        part.add(last);
+        std::map<std::string, json> ends;
+        for (const json& event : json::parse(chrome_json(made_model(part.bytes()))).at("traceEvents"))
+            if (event.value("cat", "") == "done") ends[event.at("ph")] = event;
+        return ends;
+    };
+    // The first work was submitted at 2.1 us, the other one ends 3 us behind that; the profile begins at 1
+    // us.
+    const auto ends = flows(7'000);
+    ASSERT_EQ(ends.size(), 2u);
+    EXPECT_DOUBLE_EQ(ends.at("s").at("ts"), 4.099) << "within the work";
+    EXPECT_GE(ends.at("s").at("tid"), std::uint64_t{1} << 32);
+    EXPECT_EQ(ends.at("f").at("ts"), 6.0);
+    EXPECT_EQ(ends.at("f").at("tid"), 100);
+    EXPECT_DOUBLE_EQ(flows(4'000).at("f").at("ts"), 4.099) << "it stands as if it had ended later";
+    EXPECT_EQ(flows(0).size(), 0u);
+}
+
 TEST(Chrome, HasWorkInItsOwnTimeAndAFlowFromItsCall) {
     const json all = json::parse(chrome_json(made_model(some_work())));
     std::vector<json> work, begun, ended;

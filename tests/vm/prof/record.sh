@@ -40,6 +40,8 @@ cat /tmp/changes
 orrery-prof trace /tmp/sample.prof -o /tmp/trace.json
 [ "$(grep -o '"name":"orrLaunchKernel"' /tmp/trace.json | wc -l)" = 9 ]
 [ "$(grep -o '"ph":"f"' /tmp/trace.json | wc -l)" -ge 9 ]
+# An arrow leads to each copy's call that waited for it, of which the host knows when it found that done.
+[ "$(grep -o '"ph":"f","cat":"done"' /tmp/trace.json | wc -l)" -ge 10 ]
 orrery-prof trace /tmp/sample.prof --perfetto -o /tmp/trace.pb
 [ -s /tmp/trace.pb ]
 # The same with what each kernel and copy did, and the cards' counters over time: the sample does what it did.

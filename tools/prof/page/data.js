@@ -124,6 +124,7 @@ function decodeProfile(metaText, columnsText) {
     hostAt: ofWork("hostAt", Float64Array),
     hostError: ofWork("hostError", Float64Array),
     cause: ofWork("cause", Uint32Array), // a slice and 1, of waits
+    foundBy: ofWork("foundBy", Float64Array), // the correlation of the call that waited for it
     firstBeside: meta.firstBeside,
     shows: numbersOf(columns.shows, n - meta.firstBeside, new Uint32Array(n - meta.firstBeside)), // a slice and 1
     counters: decodeCounters(meta, columns, works),
@@ -211,10 +212,18 @@ class Submissions {
       }
     }
     this.calls = new Int32Array(size - firstWork).fill(-1);
+    this.finders = new Int32Array(profile.works).fill(-1);
+    this.foundLists = new Map(); // call -> works
     for (const row of profile.rows) {
       const own = row.track.onCard && calls.get(row.track.process);
       if (!own) continue;
       for (let i = row.first; i < row.first + row.count; i++) {
+        const finder = row.track.isWork && profile.foundBy[i - firstWork] > 0 ? own.get(profile.foundBy[i - firstWork]) : undefined;
+        if (finder !== undefined) {
+          this.finders[i - firstWork] = finder;
+          if (!this.foundLists.has(finder)) this.foundLists.set(finder, []);
+          this.foundLists.get(finder).push(i);
+        }
         const call = own.get(correlation[i]);
         if (call === undefined || correlation[i] === 0) continue;
         this.calls[i - firstWork] = call;
@@ -227,5 +236,8 @@ class Submissions {
     this.workLists = workLists;
   }
   callOf(work) { return work < this.profile.firstWork ? -1 : this.calls[work - this.profile.firstWork]; }
+  // Who waited for a stream and found it done, of the last work of that; and the other way round.
+  finderOf(work) { return work < this.profile.firstWork || work >= this.profile.firstBeside ? -1 : this.finders[work - this.profile.firstWork]; }
+  foundBy(call) { return this.foundLists.get(call) || []; }
   worksOf(call) { return this.workLists.get(call) || []; }
 }

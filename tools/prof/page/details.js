@@ -102,7 +102,10 @@ class Details {
       if (slices.length > 12) parts.push(element("p", { className: "quiet" }, `and ${grouped(slices.length - 12)} more`));
     };
     if (i < profile.firstWork) {
-      if (profile.kind[i] === Kind.call) links("Work that it submitted", this.painter.arrows.worksOf(i));
+      if (profile.kind[i] === Kind.call) {
+        links("Work that it submitted", this.painter.arrows.worksOf(i));
+        links("Work that it waited for, the last of a stream", this.painter.arrows.foundBy(i));
+      }
       return parts;
     }
     const call = this.painter.arrows.callOf(i);
@@ -114,6 +117,8 @@ class Details {
     }
     const cause = profile.cause[i - profile.firstWork];
     if (cause > 0) links("Waited for", [cause - 1]);
+    const finder = this.painter.arrows.finderOf(i);
+    if (finder >= 0) links("Call that waited for it", [finder]);
     return parts;
   }
   counters(w) {

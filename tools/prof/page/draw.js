@@ -418,7 +418,8 @@ class Painter {
     context.fillRect(view.width / 2 - 16, y + 3, 32, 1.5);
   }
 
-  // From calls to the work that they submitted, and from what a wait waited for to the wait.
+  // From calls to the work that they submitted, from what a wait waited for to the wait, and from the last work
+  // of a stream to the call that waited for it.
   paintArrows() {
     const { view } = this;
     const { selected, profile } = view;
@@ -428,7 +429,10 @@ class Painter {
       this.paintArrow(this.arrows.callOf(selected), selected, true);
       const cause = profile.cause[selected - profile.firstWork];
       if (cause > 0) this.paintArrow(cause - 1, selected, true);
+      const finder = this.arrows.finderOf(selected);
+      if (finder >= 0) this.paintArrow(selected, finder, true);
     } else {
+      for (const work of this.arrows.foundBy(selected).slice(0, 200)) this.paintArrow(work, selected, true);
       for (const work of this.arrows.worksOf(selected).slice(0, 200)) this.paintArrow(selected, work, true);
     }
   }
@@ -444,6 +448,8 @@ class Painter {
         this.paintArrow(this.arrows.callOf(i), i, false);
         const cause = view.profile.cause[i - firstWork];
         if (cause > 0) this.paintArrow(cause - 1, i, false);
+        const finder = this.arrows.finderOf(i);
+        if (finder >= 0) this.paintArrow(i, finder, false);
       }
     }
   }
