@@ -29,10 +29,11 @@ Figure of_links(std::string_view name, std::string_view suite, double goal) {
     return {name, suite, {}, "", "GB/s", "what the links allow", {kOfYardstickAtLeast, goal}};
 }
 
-// Of several cards that send to one: no more than 2 points of a hundred below the same for each.
-Figure of_shares(std::string_view name, std::string_view suite, unsigned senders) {
+// Of several cards that send to one: no more than 2 points of a hundred from the same for each.
+Figure of_shares(std::string_view name, std::string_view suite, unsigned senders, Goal::Kind kind) {
     const double even = 100.0 / senders;
-    return {name, suite, {}, "", "%", "the same for each", {kOfYardstickAtLeast, (even - 2) / even}};
+    const double bound = even + (kind == kOfYardstickAtLeast ? -2 : 2);
+    return {name, suite, {}, "", "%", "the same for each", {kind, bound / even}};
 }
 
 // A task graph on 2, 4 and 8 cards that keep step.
@@ -71,6 +72,10 @@ const std::array kSuites = {
     Suite{"p2p_chain", "four cards in a chain, in model time",
           "$BIN/orrery-vm --timeout 300 --cards 4 --topology chain --vram 512M --sync lockstep"
           " -- orrery-bench-p2p --measure-pattern 'copies over 3 links' --measure-pattern '3 to 1'"},
+    Suite{"p2p_chain_0", "four cards of the SKU orrery-0 in a chain, in model time",
+          "$BIN/orrery-vm --timeout 300 --cards 4 --topology chain --sku orrery-0 --vram 512M --sync lockstep"
+          " -- orrery-bench-p2p --prefix 'orrery-0: ' --measure-pattern 'copies over 3 links'"
+          " --measure-pattern '3 to 1'"},
     Suite{"p2p_mesh", "eight cards, each linked with each, in model time",
           "$BIN/orrery-vm --timeout 300 --cards 8 --topology mesh --sku orrery-0 --vram 512M --memory 2G"
           " --sync lockstep -- orrery-bench-p2p --measure-pattern 'all to all'"
@@ -211,11 +216,17 @@ const std::array kFigures = {
     Figure{"signal to a neighbour, model time", "p2p", {}, "", "ns", "latency of the link"},
     of_links("copies over 3 links, model time", "p2p_chain", 0.9),
     of_links("3 to 1, model time", "p2p_chain", 0.95),
-    of_shares("3 to 1, least share", "p2p_chain", 3),
+    of_shares("3 to 1, least share", "p2p_chain", 3, kOfYardstickAtLeast),
+    of_shares("3 to 1, largest share", "p2p_chain", 3, kOfYardstickAtMost),
+    of_links("orrery-0: copies over 3 links, model time", "p2p_chain_0", 0.9),
+    of_links("orrery-0: 3 to 1, model time", "p2p_chain_0", 0.95),
+    of_shares("orrery-0: 3 to 1, least share", "p2p_chain_0", 3, kOfYardstickAtLeast),
+    of_shares("orrery-0: 3 to 1, largest share", "p2p_chain_0", 3, kOfYardstickAtMost),
     of_links("all to all, model time", "p2p_mesh", 0.9),
     of_links("all to all, real time, model time", "p2p_mesh", 0.9),
     of_links("7 to 1, model time", "p2p_star", 0.95),
-    of_shares("7 to 1, least share", "p2p_star", 7),
+    of_shares("7 to 1, least share", "p2p_star", 7, kOfYardstickAtLeast),
+    of_shares("7 to 1, largest share", "p2p_star", 7, kOfYardstickAtMost),
     of_graph("graph on a chain, costs unknown", {2, 4, 8}),
     of_graph("graph on a chain, costs known", {2, 4, 8}),
     of_graph("graph on a ring, costs unknown", {4, 8}),

@@ -28,12 +28,14 @@ using bench::Pair;
 
 constexpr const char* kHelp =
     "usage: orrery-bench-p2p [--size BYTES] [--model | --host | --patterns] [--json]\n"
-    "       orrery-bench-p2p --measure BYTES,... | --measure-host BYTES,... | --measure-pattern NAME ...\n"
+    "       orrery-bench-p2p --measure BYTES,... | --measure-host BYTES,...\n"
+    "       orrery-bench-p2p --measure-pattern NAME ... [--prefix TEXT]\n"
     "Copies and signals between all cards, one way and both ways, beside what the links between them allow,\n"
     "in model time, in the host's, or in both; with --patterns copies over several links, of all cards to "
     "all\n"
-    "and of all to one, in model time. The second form measures card 0 and 1, or some of those, for "
-    "orrery-bench.\n"
+    "and of all to one, in model time. The other forms measure card 0 and 1, or some of those, for "
+    "orrery-bench;\n"
+    "TEXT comes before each name, where several suites measure the same.\n"
     "Exit status: 0, 1 something failed, 2 a mistake in the command line.\n";
 
 constexpr std::uint64_t kSize = 4 << 20;
@@ -330,15 +332,20 @@ void measure_host(bench::Measured& measured, const std::vector<std::uint64_t>& s
     }
 }
 
-int measure_patterns(const std::vector<bench::Pattern>& all, const std::vector<std::string>& names) {
+// `prefix`: of the names that the measurements have.
+int measure_patterns(const std::vector<bench::Pattern>& all, const std::vector<std::string>& names,
+                     const std::string& prefix) {
     bench::Measured measured;
     for (const std::string& name : names) {
         const auto found = std::ranges::find(all, name, &bench::Pattern::name);
         if (found == all.end()) throw std::runtime_error("there is no '" + name + "' between these cards");
-        measured.add({name + ", model time", {}, {found->measured}, {found->expected}});
+        const std::string shown = prefix + name;
+        measured.add({shown + ", model time", {}, {found->measured}, {found->expected}});
         if (found->shares.empty()) continue;
         const double even = 100.0 / static_cast<double>(found->shares.size());
-        measured.add({name + ", least share", {}, {std::ranges::min(found->shares) / 10}, {even}});
+        const auto [least, largest] = std::ranges::minmax(found->shares);
+        measured.add({shown + ", least share", {}, {least / 10}, {even}});
+        measured.add({shown + ", largest share", {}, {largest / 10}, {even}});
     }
     return measured.print() ? 0 : 1;
 }
@@ -363,6 +370,7 @@ int run(int argc, char** argv) {
     Times times;
     bool json = false, patterns = false;
     std::vector<std::string> measured_patterns;
+    std::string prefix;
     for (int i = 1; i < argc; ++i) {
         const std::string_view argument = argv[i];
         auto* const list = argument == "--size"           ? &size
@@ -377,6 +385,8 @@ int run(int argc, char** argv) {
             measured_patterns.emplace_back(argv[++i]);
             patterns = true;
             times.host = false;
+        } else if (argument == "--prefix" && i + 1 < argc) {
+            prefix = argv[++i];
         } else if (argument == "--json") {
             json = true;
         } else if (argument == "--patterns" && times.model && times.host) {
@@ -407,7 +417,7 @@ int run(int argc, char** argv) {
             const std::uint64_t late = late_messages();
             const auto all = bench::measure_patterns(
                 {static_cast<unsigned>(device_count()), edges_of_system(), forward_ns()}, size.front());
-            if (!measured_patterns.empty()) return measure_patterns(all, measured_patterns);
+            if (!measured_patterns.empty()) return measure_patterns(all, measured_patterns, prefix);
             if (json)
                 show_patterns_json(all, size.front());
             else
