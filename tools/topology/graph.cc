@@ -61,7 +61,7 @@ Ways::Ways(unsigned cards, const std::vector<Edge>& edges) : cards_(cards), all_
     for (const Edge& edge : edges) {
         if (edge.first.card >= cards || edge.second.card >= cards) continue;
         one_way.push_back(edge);
-        one_way.push_back({edge.second, edge.first, edge.lanes, edge.gbps, edge.latency_ns});
+        one_way.push_back(edge.back());
     }
     for (unsigned from = 0; from < cards; ++from) {
         std::optional<Way>* ways = &all_[std::size_t{from} * cards];

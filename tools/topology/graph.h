@@ -12,12 +12,14 @@ namespace orrery::topology {
 struct Edge {
     Port first, second;  // of two different cards
     unsigned lanes = 0, gbps = 0, latency_ns = 0;
+    unsigned gbps_back = 0;  // from the second to the first, if lanes have failed one way; 0: the same
+    Edge back() const { return {second, first, lanes, gbps_back != 0 ? gbps_back : gbps, latency_ns, gbps}; }
 };
 
 // The shortest way between two cards; of several with as many links, the fastest.
 struct Way {
     unsigned links = 0;
-    unsigned gbps = 0;        // of its slowest link
+    unsigned gbps = 0;        // of its slowest link, this way
     unsigned latency_ns = 0;  // of all links together, without what passing on takes
     bool operator==(const Way&) const = default;
 };

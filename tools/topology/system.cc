@@ -35,6 +35,13 @@ std::vector<PictureLink> links_between(const std::vector<std::vector<orrLinkInfo
                 continue;
             known.insert({near, far});
             links.push_back({{near, far, link.lanes, link.gbps, link.latency_ns}, state_of(link)});
+            // Lanes that fail later are one end's, which sends by fewer.
+            if (far.port >= devices[far.card].size()) continue;
+            const orrLinkInfo& other = devices[far.card][far.port];
+            if (!is_up(other) || other.peer_device != static_cast<int>(device) || other.peer_port != number)
+                continue;
+            links.back().edge.gbps_back = other.gbps;
+            if (other.state == orrLinkStateDegraded) links.back().state = LinkState::kDegraded;
         }
     return links;
 }

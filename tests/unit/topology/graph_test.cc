@@ -44,6 +44,18 @@ TEST(WaysBetweenCards, GoByTheirSlowestLinkAndPreferTheFastest) {
     EXPECT_EQ(ways.between(0, 5), (Way{2, 800, 2}));
 }
 
+// Of one of two links to card 2 lanes have failed for what card 1 sends: back it is the better one.
+TEST(WaysBetweenCards, HaveTheRateOfTheirDirection) {
+    const std::vector<Edge> edges = {
+        {{0, 0}, {1, 0}, 4, 400, 10}, {{1, 1}, {2, 0}, 4, 300, 10}, {{1, 2}, {2, 1}, 4, 100, 10, 400}};
+    EXPECT_EQ(edges[2].back().gbps, 400U);
+    EXPECT_EQ(edges[2].back().back().gbps, 100U);
+    EXPECT_EQ(edges[1].back().gbps, 300U);
+    const Ways ways(3, edges);
+    EXPECT_EQ(ways.between(0, 2), (Way{2, 300, 20}));
+    EXPECT_EQ(ways.between(2, 0), (Way{2, 400, 20}));
+}
+
 TEST(WaysBetweenCards, NothingLeadsToCardsApart) {
     const Ways ways(4, {{{0, 0}, {1, 0}, 4, 400, 500}, {{2, 0}, {9, 0}, 4, 400, 500}});
     EXPECT_TRUE(ways.between(1, 0));

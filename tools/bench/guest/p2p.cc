@@ -50,13 +50,14 @@ struct Times {
 
 // What one card reaches of another.
 struct Cell {
-    std::optional<topology::Way> way;
+    std::optional<topology::Way> way, back;
     bool measured = false;
     double one_way = 0, both_ways = 0;  // GB/s in model time
     double signal_ns = 0;               // model time
     double host = 0;                    // GB/s of the host's time
 
     double limit() const { return way ? way->gbps / 8.0 : 0; }
+    double both_limit() const { return way && back ? (way->gbps + back->gbps) / 8.0 : 0; }
 };
 
 // Messages that came after their time, of all cards; there is none between cards that keep step.
@@ -99,7 +100,7 @@ class Matrix {
         const topology::Ways ways(count_, edges_of_system());
         for (unsigned from = 0; from < count_; ++from)
             for (unsigned to = 0; to < count_; ++to)
-                cells_[{from, to}].way = ways.between(from, to);
+                cells_[{from, to}] = {.way = ways.between(from, to), .back = ways.between(to, from)};
     }
 
     void measure() {
@@ -123,7 +124,7 @@ class Matrix {
                        bytes_);
             table("one way, GB/s of model time", [&](const Cell& c) { return rate(c.one_way, c.limit()); });
             table("both ways at once, sum, GB/s of model time",
-                  [&](const Cell& c) { return rate(c.both_ways, 2 * c.limit()); });
+                  [&](const Cell& c) { return rate(c.both_ways, c.both_limit()); });
             table("a signal one way with the firmware of both cards / latency of the links, ns of model time",
                   [&](const Cell& c) {
                       return c.way ? fmt::format("{:.0f} / {}", c.signal_ns, c.way->latency_ns)

@@ -211,10 +211,8 @@ double busiest_ns(const Links& links, const topology::Ways& ways) {
         return a == b ? 0u : ways.between(a, b) ? ways.between(a, b)->links : n;
     };
     std::vector<topology::Edge> both = links.edges;
-    for (topology::Edge edge : links.edges) {
-        std::swap(edge.first, edge.second);
-        both.push_back(edge);
-    }
+    for (const topology::Edge& edge : links.edges)
+        both.push_back(edge.back());
     // How many shortest ways lead from one card to another, by their length.
     std::vector<double> number(std::size_t{n} * n);
     for (unsigned a = 0; a < n; ++a)
@@ -260,9 +258,9 @@ void incast(const Links& links, const topology::Ways& ways, std::size_t bytes, s
     std::vector<unsigned> ports(links.cards);
     std::vector<double> rates(links.cards);
     for (const topology::Edge& edge : links.edges)
-        for (const unsigned card : {edge.first.card, edge.second.card}) {
-            ++ports[card];
-            rates[card] += edge.gbps / 8.0;
+        for (const topology::Edge& in : {edge, edge.back()}) {
+            ++ports[in.second.card];
+            rates[in.second.card] += in.gbps / 8.0;
         }
     const auto to = static_cast<unsigned>(std::ranges::min_element(ports) - ports.begin());
     Crowd crowd(bytes);
