@@ -141,6 +141,42 @@ int record_event() {
     return 0;
 }
 
+// Has work on each card behind the event of the card before, and that of the first behind an imported
+// semaphore; the last signals another. Says so when all is queued, and does nothing more.
+int queue_over_cards() {
+    const Said said = hear(kPeerSocket);
+    orrSemaphore_t gate = nullptr, done = nullptr;
+    TRY(orrIpcImportSemaphore(&gate, said.fds.at(0), 0));
+    TRY(orrIpcImportSemaphore(&done, said.fds.at(1), 0));
+    int count = 0;
+    TRY(orrGetDeviceCount(&count));
+    orrEvent_t before = nullptr;
+    for (int device = 0; device < count; ++device) {
+        orrStream_t stream = nullptr;
+        orrEvent_t event = nullptr;
+        void* memory = nullptr;
+        TRY(orrSetDevice(device));
+        TRY(orrStreamCreate(&stream, 0));
+        TRY(orrEventCreate(&event, orrEventDisableTiming));
+        TRY(orrMalloc(&memory, 1 << 20));
+        if (device == 0)
+            TRY(orrStreamWaitSemaphore(stream, gate, 1, nullptr));
+        else
+            TRY(orrStreamWaitEvent(stream, before, nullptr));
+        TRY(orrMemsetAsync(memory, device, 1 << 20, stream));
+        if (device + 1 < count) {
+            TRY(orrEventRecord(event, stream));
+        } else {
+            TRY(orrSemaphoreAddSignaller(done, stream));
+            TRY(orrStreamSignalSemaphore(stream, done, 1));
+        }
+        before = event;
+    }
+    say(kPeerSocket, 0);
+    (void)hear(kPeerSocket);
+    return 0;
+}
+
 // Waits for a semaphore of its own, which it exports, and does as it is told (CycleDo) with that of the
 // other.
 int be_in_cycle() {
@@ -191,6 +227,7 @@ int run_role(const std::string& role, int device) {
     if (role == "event") return wait_for_event();
     if (role == "wait") return wait_for_semaphore();
     if (role == "record") return record_event();
+    if (role == "cards") return queue_over_cards();
     if (role == "cycle") return be_in_cycle();
     if (role == "member") return be_member();
     std::fprintf(stderr, "no role '%s'\n", role.c_str());

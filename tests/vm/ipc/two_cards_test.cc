@@ -1,4 +1,6 @@
 // The other process is on another card.
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -108,6 +110,40 @@ TEST(TwoCardsIpc, HostMemoryIsSeenByBothCards) {
     EXPECT_EQ(peer.hear().number, 6u);
     EXPECT_EQ(static_cast<std::uint8_t*>(host)[8191], 6);
     ASSERT_OK(orrFreeHost(host));
+}
+
+// A process stands from before the first card begins: each card goes on behind the event of the one before.
+TEST(TwoCardsIpc, EventsOfNeighboursNeedNoHost) {
+    int count = 0;
+    ASSERT_OK(orrGetDeviceCount(&count));
+    ASSERT_GE(count, 2);
+    orrSemaphore_t gate = nullptr, done = nullptr;
+    int fds[2] = {-1, -1};
+    ASSERT_OK(orrSetDevice(0));
+    ASSERT_OK(orrSemaphoreCreate(&gate, orrSemaphoreInterprocess));
+    ASSERT_OK(orrSetDevice(count - 1));
+    ASSERT_OK(orrSemaphoreCreate(&done, orrSemaphoreInterprocess));
+    ASSERT_OK(orrIpcExportSemaphore(&fds[0], gate, 0));
+    ASSERT_OK(orrIpcExportSemaphore(&fds[1], done, 0));
+    Peer peer("cards");
+    peer.say(0, {fds[0], fds[1]});
+    EXPECT_EQ(peer.hear().number, 0u);
+    ASSERT_EQ(::kill(peer.process(), SIGSTOP), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(peer.process(), &status, WUNTRACED), peer.process());
+    ASSERT_TRUE(WIFSTOPPED(status));
+    std::uint64_t value = 1;
+    ASSERT_OK(orrSemaphoreGetValue(&value, done));
+    EXPECT_EQ(value, 0u) << "it does not wait for the gate";
+    ASSERT_OK(orrSemaphoreSignal(gate, 1));
+    EXPECT_OK(orrSemaphoreWait(done, 1, kLongNs / 4));
+    ASSERT_EQ(::waitpid(peer.process(), &status, WNOHANG | WCONTINUED), 0) << "it has not stood";
+    ASSERT_EQ(::kill(peer.process(), SIGCONT), 0);
+    peer.say(0);
+    ASSERT_OK(orrSemaphoreDestroy(gate));
+    ASSERT_OK(orrSemaphoreDestroy(done));
+    for (const int fd : fds)
+        ::close(fd);
 }
 
 // On a chain: over the card between them.
