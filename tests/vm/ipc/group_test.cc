@@ -361,25 +361,53 @@ struct OnAllCards {
     std::vector<orrGroup_t> groups;
 };
 
+// Between any two cards.
+double longest_way_ns() {
+    std::uint64_t longest = 0;
+    for (int from = 0; from < device_count(); ++from)
+        for (int to = 0; to < device_count(); ++to) {
+            if (from == to) continue;
+            orrPeerWay way = ORR_INIT(orrPeerWay);
+            EXPECT_OK(orrDeviceGetPeerWay(&way, from, to));
+            EXPECT_EQ(way.kind, orrPeerWayLink);
+            longest = std::max(longest, way.latency_ps);
+        }
+    return static_cast<double>(longest) / 1e3;
+}
+
 // As many groups as a user has slots for meet by their cards' units, and one more as before there were any.
-// Both times are shown.
+// Both times are shown; that of the units is bounded where cards keep step (ORRERY_IN_STEP). A round is the
+// way, and around it what the firmware does: 0.8 us from a queue's wake to its next arrival, 0.6 us until it
+// has parked, and then a look for deadlocks, which begins as nobody else has work: the release may come in a
+// chunk of that, and is not heard for up to 2.4 us.
 TEST(GroupUnits, BarriersInStreamsAreTheCards) {
     if (device_count() < 2) GTEST_SKIP() << "needs two cards";
-    constexpr unsigned kRounds = 16, kSlots = 12;
+    constexpr unsigned kRounds = 16, kSlots = 12, kPlays = 5;
+    constexpr double kFirmwareNs = 4'000;
     std::vector<std::unique_ptr<OnAllCards>> all;
     while (all.size() < kSlots)
         all.push_back(std::make_unique<OnAllCards>());
     std::vector<std::uint64_t> before;
     for (const int device : all[0]->devices)
         before.push_back(barrier_rounds(device));
-    const double by_units = all[0]->ns_each(kRounds);
+    std::array<double, kPlays> plays{};  // in some the host has something to say
+    for (double& play : plays)
+        play = all[0]->ns_each(kRounds);
+    std::ranges::sort(plays);
+    const double by_units = plays[kPlays / 2];
     for (const int device : all[0]->devices)
-        EXPECT_EQ(barrier_rounds(device) - before[static_cast<std::size_t>(device)], kRounds + 1);
+        EXPECT_EQ(barrier_rounds(device) - before[static_cast<std::size_t>(device)], kPlays * (kRounds + 1));
     const OnAllCards last;
     const double by_tree = last.ns_each(kRounds);
-    EXPECT_EQ(barrier_rounds(0) - before[0], kRounds + 1) << "it has no slot";
-    std::printf("barriers in streams of %zu cards: %.0f ns each, by the tree %.0f ns\n", last.devices.size(),
-                by_units, by_tree);
+    EXPECT_EQ(barrier_rounds(0) - before[0], kPlays * (kRounds + 1)) << "it has no slot";
+    const double way = longest_way_ns();
+    std::printf(
+        "barriers in streams of %zu cards, longest way %.0f ns: %.0f ns each (%.0f to %.0f), by the "
+        "tree %.0f ns\n",
+        last.devices.size(), way, by_units, plays.front(), plays.back(), by_tree);
+    if (std::getenv("ORRERY_IN_STEP") == nullptr) return;
+    EXPECT_LE(by_units, way + kFirmwareNs);
+    EXPECT_GE(plays.front(), way);
 }
 
 // Streams of the first two cards, each with a barrier of one group behind one of the other.

@@ -281,8 +281,8 @@ TEST_F(Barriers, TakeTheLongestWay) {
             if (from == 0) of_first = longest;
         }
     }
-    std::uint64_t alone = ~0ull, in_queues = ~0ull;  // of the rounds in which nobody had something else to do
-    for (std::uint64_t round = 1; round <= 16; ++round) {
+    std::vector<std::uint64_t> alone_each, in_queues_each;
+    for (std::uint64_t round = 1; round <= 17; ++round) {
         const orr_packet packets[] = {signal(kVa + 32, round), signal(kPage, round), wait_for(kVa, round),
                                       signal(kVa + 48, round)};
         // The first comes last.
@@ -300,17 +300,24 @@ TEST_F(Barriers, TakeTheLongestWay) {
             came = std::max(came, words[5]);
             went_on = std::max(went_on, words[7]);
         }
-        alone = std::min(alone, released - came);
-        in_queues = std::min(in_queues, went_on - came);
+        alone_each.push_back(released - came);
+        in_queues_each.push_back(went_on - came);
     }
+    // A firmware may have had something else to do in some rounds, and not in half of them.
+    const auto median = [](std::vector<std::uint64_t> each) {
+        std::ranges::nth_element(each, each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2));
+        return each[each.size() / 2];
+    };
+    const std::uint64_t alone = median(alone_each), in_queues = median(in_queues_each);
     const auto us = [](std::uint64_t ps) { return static_cast<double>(ps) / 1e6; };
     std::printf(
         "barrier of %u cards: longest way %.3f us, of the last %.3f us, released after %.3f us, "
-        "gone on after %.3f us\n",
-        count(), us(longest), us(of_first), us(alone), us(in_queues));
+        "gone on after %.3f us (shortest %.3f us, longest %.3f us)\n",
+        count(), us(longest), us(of_first), us(alone), us(in_queues), us(std::ranges::min(in_queues_each)),
+        us(std::ranges::max(in_queues_each)));
     constexpr std::uint64_t kPacket = 300'000;
     EXPECT_LE(alone, of_first + of_first / 50 + kPacket);
-    EXPECT_GE(alone, of_first);
+    EXPECT_GE(std::ranges::min(alone_each), of_first);
     EXPECT_LE(2 * in_queues, 5 * longest) << "the goal: 2.5 longest ways";
 }
 
