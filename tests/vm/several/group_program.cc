@@ -11,14 +11,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -29,7 +32,8 @@ int number(const char* name) {
     const char* const text = std::getenv(name);
     return text == nullptr ? 0 : std::atoi(text);
 }
-const int kRank = number("ORR_RANK"), kRanks = number("ORR_RANKS"), kLocal = number("ORR_LOCAL_RANK");
+const int kRank = number("ORR_RANK"), kRanks = number("ORR_RANKS"), kLocal = number("ORR_LOCAL_RANK"),
+          kLocals = number("ORR_LOCAL_RANKS");
 
 [[noreturn]] void fail(const std::string& what) {
     fmt::print(stderr, "umd_group_vms: rank {}: {}\n", kRank, what);
@@ -293,10 +297,45 @@ void wait_for_the_end(const Member& me) {
     fail("its VM goes on");
 }
 
+// Device and port at which this VM has what is not its own: a card of another, or a switch.
+std::set<std::pair<int, int>> ports_to_others() {
+    std::set<std::pair<int, int>> found;
+    int devices = 0;
+    MUST(orrGetDeviceCount(&devices));
+    for (int device = 0; device < devices; ++device) {
+        orrDeviceProp properties = ORR_INIT(orrDeviceProp);
+        MUST(orrGetDeviceProperties(&properties, device));
+        for (int port = 0; port < static_cast<int>(properties.link_ports); ++port) {
+            orrLinkInfo link = ORR_INIT(orrLinkInfo);
+            MUST(orrDeviceGetLink(&link, device, port));
+            if (link.state == orrLinkStateUp && link.peer_device < 0) found.emplace(device, port);
+        }
+    }
+    return found;
+}
+
 void vm_ends(const Member& me, int who, bool streams) {
+    const auto ports = ports_to_others();
+    me.say(fmt::format("looked-{}", kRank));
+    for (int rank = 0; kRank == who && rank < kRanks; ++rank)
+        me.hear(fmt::format("looked-{}", rank));
     if (kRank == who) wait_for_the_end(me);
     const orrError_t got = streams ? me.stream_barrier() : orrGroupBarrier(me.group, kLongNs);
     me.expect(got, orrErrorPeerAccess, who, "its machine is not reached any more: its card, node 51");
+    orrGroupCause cause = ORR_INIT(orrGroupCause);
+    MUST(orrGroupGetCause(&cause, me.group));
+    int port = -1, rank = -1, device = -1;
+    const char* const where = std::strstr(cause.text, ", was at port ");
+    check(where != nullptr && std::sscanf(where, ", was at port %d of rank %d's device %d (orrery-smi links)",
+                                          &port, &rank, &device) == 3,
+          fmt::format("{}: no port: {}", me.scenario, cause.text));
+    check(rank >= 0 && rank < kRanks && (rank < who || rank >= who + kLocals),
+          fmt::format("{}: rank {} has gone itself: {}", me.scenario, rank, cause.text));
+    // Who is of that machine knows which of its ports led there.
+    if (rank < kRank - kLocal || rank >= kRank - kLocal + kLocals) return;
+    check(ports.contains({device, port}),
+          fmt::format("{}: no other machine was at that port: {}", me.scenario, cause.text));
+    fmt::print("{}: the port is right\n", me.scenario);
 }
 
 // It stands still, and is there for all that others can see.

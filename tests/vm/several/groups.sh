@@ -61,11 +61,14 @@ status=$?
 [ $status = $wanted ] || fail "status $status"
 for scenario in "$@"; do
     grep -qE "^[0-9]+: $scenario: " "$logs/out" || fail "nobody says what became of $scenario"
+    if [[ $scenario == vm-ends-* ]] && ! grep -qE "^[0-9]+: $scenario: the port is right$" "$logs/out"; then
+        fail "nobody has looked at the port in the cause"
+    fi
     # From whichever rank, but for who joins wrongly.
     [ "$scenario" = join-members ] && continue
     # Those on both sides of a VM that was between them say by which link they have seen it, and those on both sides of
     # a switch which of their own it was.
-    [ "$(sed -n "s/^[0-9]*: $scenario: //p" "$logs/out" | sed -e 's/: its card, node.*//' \
+    [ "$(sed -n "s/^[0-9]*: $scenario: //p" "$logs/out" | sed -e '/^the port is right$/d' -e 's/: its card, node.*//' \
         -e 's/of rank [0-9]*: the link from port [0-9]* of its device [0-9]* \(to a switch went down\), .*/\1/' |
         sort -u | wc -l)" = 1 ] || fail "$scenario: several causes"
 done
