@@ -25,8 +25,8 @@ int switch_work(int fd, std::uint32_t flags) {
     return call(fd, DRM_IOCTL_ORR_WORK_READ, &read);
 }
 
-// All that there is, so many at a time.
-std::vector<drm_orr_work_record> records(int fd, std::uint32_t room = 100) {
+// All that there is, so many at a time. `lost` becomes true where some were.
+std::vector<drm_orr_work_record> records(int fd, std::uint32_t room = 100, bool* lost = nullptr) {
     std::vector<drm_orr_work_record> all, some(room);
     drm_orr_work_read read{};
     do {
@@ -36,6 +36,7 @@ std::vector<drm_orr_work_record> records(int fd, std::uint32_t room = 100) {
         EXPECT_EQ(call(fd, DRM_IOCTL_ORR_WORK_READ, &read), 0);
         EXPECT_EQ(read.flags & ~(ORR_WORK_LOST | ORR_WORK_MORE), 0u);
         EXPECT_LE(read.count, room);
+        if (lost != nullptr && (read.flags & ORR_WORK_LOST) != 0) *lost = true;
         all.insert(all.end(), some.begin(), some.begin() + read.count);
     } while ((read.flags & ORR_WORK_MORE) != 0);
     return all;
@@ -447,14 +448,26 @@ TEST(Samples, BeginAnewWithEachStart) {
     }
 }
 
+// A neighbour that reads on loses nothing to one who never comes.
 TEST(Records, ThatAreReadTooLateAreSaidToBeLost) {
-    Place place(0);
+    Place place(0), neighbour(0);
     place.make_memory();
+    neighbour.make_memory();
     ASSERT_EQ(switch_work(place.fd(), ORR_WORK_START), 0);
+    ASSERT_EQ(switch_work(neighbour.fd(), ORR_WORK_START), 0);
     // 6 words each, of 262,144.
     std::vector<orr_packet> batch(32, fill(kVa, 8, 1));
-    for (unsigned n = 0; n < 50'000 / 32; ++n)
+    bool lost = false;
+    for (unsigned n = 0; n < 50'000 / 32; ++n) {
         ASSERT_EQ(place.queue->run(batch), 0);
+        if (n % 50 != 0) continue;
+        ASSERT_EQ(neighbour.queue->run(std::vector{fill(kVa, 64, n), nop()}), 0);
+        const auto own = records(neighbour.fd(), 100, &lost);
+        ASSERT_EQ(own.size(), 1u) << n;
+        ASSERT_EQ(own[0].index, 2ull * (n / 50));
+        ASSERT_EQ(own[0].queue, neighbour.queue->args().firmware_number);
+    }
+    EXPECT_FALSE(lost);
     drm_orr_work_record one{};
     drm_orr_work_read read{};
     read.records = reinterpret_cast<std::uintptr_t>(&one);
