@@ -64,6 +64,23 @@ orrery-prof report /tmp/group.prof >/tmp/report
 cat /tmp/report
 grep -Eq '^  last at its barriers in streams:.* rank 1 \([1-9]' /tmp/report
 
+# Calls of a group on the host, of two processes: two barriers, a gather, and a broadcast.
+orrery-prof record -o /tmp/calls.prof -- umd_ipc_vm_test --gtest_filter=Of/Groups.MeetOnTheHostAndInStreams/0
+orrery-prof export /tmp/calls.prof --csv /tmp/calls
+# shellcheck disable=SC2016 # awk's
+for rank in 0 1; do
+    host="\$at[\"of\"] == \"group\" && \$at[\"number\"] == $rank && \$at[\"device\"] == \"\" && \$at[\"members\"] == 2"
+    [ "$(rows /tmp/calls/step.csv "$host" '$at["round"] " " $at["kind"] " " $at["name"]' | sort -n)" = "1 barrier barrier
+2 barrier barrier
+3 gather gather
+4 broadcast broadcast" ]
+    [ "$(count /tmp/calls/step.csv "$host && \$at[\"end_ns\"] > \$at[\"begin_ns\"]")" = 4 ]
+    for one in gather,orrGroupAllGather broadcast,orrGroupBroadcast; do
+        asked=$(rows /tmp/calls/step.csv "$host && \$at[\"kind\"] == \"${one%,*}\"" '$at["process"] " " $at["correlation"]')
+        rows /tmp/calls/call.csv "\$at[\"name\"] == \"${one#*,}\"" '$at["process"] " " $at["correlation"]' | grep -Fqx "$asked"
+    done
+done
+
 # Nothing of it where nobody asks: a program without graphs and groups has no steps.
 orrery-prof record -o /tmp/plain.prof -- vector_basics --quick
 orrery-prof export /tmp/plain.prof --csv /tmp/plain
