@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,10 @@ int run(const Options& options) {
     print(result);
     const bool correct = error < 1e-12;
     fmt::print("  residual {:.1e}: {}\n", error, correct ? "correct" : "WRONG");
+    std::vector<double> all;
+    for (const std::vector<double>& tile : result.factor.tile)
+        all.insert(all.end(), tile.begin(), tile.end());
+    fmt::print("  {}\n", orrery::sample::digest(std::as_bytes(std::span(all))));
     return correct && std::fflush(stdout) == 0 ? 0 : 1;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -152,6 +153,7 @@ class Neighbour {
         fmt::print("{} to {}: {} halves of {} bytes, {:.3f} us of model time each, {:.1f} GB/s, correct\n",
                    place_.name_of(place_.rank), place_.name_of(next_), steps_, options_.size, ns / 1e3,
                    options_.size / ns);
+        fmt::print("{}\n", orrery::sample::digest(std::as_bytes(std::span(got))));
         return std::fflush(stdout) == 0 ? 0 : 1;
     }
 

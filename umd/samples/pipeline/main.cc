@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include "umd/samples/pipeline/stages.h"
 #include "umd/samples/support/sample.h"
@@ -67,6 +68,7 @@ int run(bool quick, unsigned cards) {
     fmt::print("  {}\n", !same    ? "WRONG: one card makes something else of it"
                          : !right ? "WRONG: the CPU makes something else of the first row"
                                   : "the same bits as on one card, and the first row as by the CPU: correct");
+    fmt::print("  {}\n", digest(std::as_bytes(std::span(output))));
     return same && right && std::fflush(stdout) == 0 ? 0 : 1;
 }
 

@@ -140,6 +140,13 @@ void judge(Row& row, std::span<const float> got, std::span<const float> want, do
     if (!row.correct) row.difference = fmt::format("off by {:.3g}, {:.3g} is allowed", worst, tolerance);
 }
 
+std::string digest(std::span<const std::byte> result) {
+    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
+    for (const std::byte byte : result)
+        hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 1099511628211u;
+    return fmt::format("digest {:016x}", hash);
+}
+
 int print(const std::string& title, const std::vector<Row>& rows, const std::vector<std::string>& notes) {
     std::size_t names = std::string_view("what").size(), sizes = std::string_view("size").size();
     for (const Row& row : rows) {

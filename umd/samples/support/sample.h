@@ -2,6 +2,7 @@
 // table of what ran, how long it took on the card and on this machine, and whether it was right.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,6 +24,9 @@ std::vector<std::uint32_t> random_integers(std::size_t count, std::uint32_t limi
 
 // The largest |got - want| / max(1, |want|). Not a number anywhere: infinity.
 double worst_error(std::span<const float> got, std::span<const float> want);
+
+// "digest 16 digits", of all bits of a result: whoever compares two runs sees if they came to the same.
+std::string digest(std::span<const std::byte> result);
 
 struct Row {
     std::string name;
