@@ -8,10 +8,11 @@
 namespace planted {
 namespace {
 
-std::array<const std::vector<Case>*, 6> all() {
-    return {&one_card_cases(),       &several_cards_cases(),
-            &fresh_one_card_cases(), &fresh_several_cards_cases(),
-            &blind_one_card_cases(), &blind_several_cards_cases()};
+std::array<const std::vector<Case>*, 8> all() {
+    return {&one_card_cases(),        &several_cards_cases(),
+            &fresh_one_card_cases(),  &fresh_several_cards_cases(),
+            &blind_one_card_cases(),  &blind_several_cards_cases(),
+            &blind2_one_card_cases(), &blind2_several_cards_cases()};
 }
 
 }  // namespace
@@ -32,8 +33,9 @@ void list(bool in_step, bool fresh) {
 }
 
 void list_blind(bool in_step, bool prompt) {
-    for (const auto* cases : {&blind_one_card_cases(), &blind_several_cards_cases()})
-        for (const Case& one : *cases)
+    const auto every = all();
+    for (std::size_t i = 4; i < (prompt ? 8u : 6u); ++i)
+        for (const Case& one : *every[i])
             if (one.in_step == in_step && (prompt || !one.needs_prompt_host)) fmt::print("{}\n", one.name);
 }
 

@@ -47,11 +47,13 @@ const std::vector<Case>& fresh_several_cards_cases();
 // Run when asked for only.
 const std::vector<Case>& blind_one_card_cases();
 const std::vector<Case>& blind_several_cards_cases();
+const std::vector<Case>& blind2_one_card_cases();
+const std::vector<Case>& blind2_several_cards_cases();
 
 const Case* find(std::string_view name);
 // The names of all whose cards keep step, or need not.
 void list(bool in_step, bool fresh);
-// The same of the blind ones; prompt: also of those that need a host that is not late.
+// The same of the blind ones; prompt: also of those that need a host that is not late, and of the second set.
 void list_blind(bool in_step, bool prompt);
 
 // What is wrong in what `orrery-prof explain --json` says of it; empty: nothing.
