@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include "emulator/card/card.h"
@@ -280,7 +281,9 @@ void Card::sleep(int timeout_us) {
     if (fault_control_) fds[count++] = {fault_control_->fd(), POLLIN, 0};
     std::size_t prepared = 0;
     bool idle = true;
-    for (LinkPort* link : active_links_) {
+    // One that hangs does not look at its links: who waits there sees that it has stopped.
+    const std::size_t links = hung() ? 0 : active_links_.size();
+    for (LinkPort* link : std::span(active_links_).first(links)) {
         ++prepared;
         if (!link->prepare_sleep()) {
             idle = false;

@@ -143,6 +143,7 @@ std::expected<bool, std::string> Forwarder::run_called() {
             break;
         }
         reader_.take();
+        if (first.op == kOpAnswer && hooks_.answered) hooks_.answered(first);
         time_on_wire += duration_ps(kLeastBytes + first.bytes, bytes_per_second_);
     }
     if (waits_at_ == nullptr) end_turn();

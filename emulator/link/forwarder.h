@@ -66,6 +66,8 @@ class Forwarder {
         std::function<void(std::uint32_t)> drained;
         // That one goes no further.
         std::function<void(const Message& message, Status status)> cannot;
+        // That answer has been taken, whatever became of it. May be empty.
+        std::function<void(const Message& answer)> answered;
     };
 
     // `due` is scheduled when run() has to be called. What is dropped takes the time that its bytes take at

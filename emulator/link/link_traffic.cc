@@ -329,11 +329,19 @@ link::Passed SharedLink::pass(const link::Passing& passing) {
     const link::Passed passed =
         transmitter_.pass(events_.system_now(), passing, config_.forward_ns * kPsPerNs);
     check_transmitter();
-    if (passed.what == link::Passed::kGone)
+    if (passed.what == link::Passed::kGone) {
         waiting_[lane].came = &passing.by;
-    else if (passed.what == link::Passed::kLost)
+        follow(passing.message);
+    } else if (passed.what == link::Passed::kLost) {
         call_next(lane);
+    }
     return passed;
+}
+
+void SharedLink::follow(const link::Message& request) {
+    if (!up()) return;
+    followed_.add(request);
+    if (followed_.any()) socket_.keep_ticking(true);
 }
 
 void SharedLink::end_turn(unsigned lane, Event& event) {
@@ -514,7 +522,7 @@ bool SharedLink::has_turn(unsigned lane, const Event* who) {
 
 void SharedLink::stop_ticking() {
     count_congestion();
-    if (needs_peer()) return;
+    if (watches_peer()) return;
     silent_ticks_ = 0;
     if (up()) socket_.keep_ticking(false);
 }

@@ -92,21 +92,22 @@ SharedLink::SharedLink(LinkConfig config, link::Socket socket, EventQueue& event
 }
 
 link::Forwarder::Hooks SharedLink::forwarding(bool requests) {
-    return {.comes_here = [this](std::uint32_t node) { return comes_here(node); },
-            .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
-            .is_stuck = hooks_.is_stuck,
-            .may_pass = hooks_.may_pass,
-            .lost = hooks_.lost,
-            .multicast = requests ? hooks_.multicast : nullptr,
-            .member = requests ? hooks_.member : nullptr,
-            .reductions = hooks_.reductions,
-            .port = config_.port,
-            .drained =
-                [this, requests](std::uint32_t drains) {
-                    if (requests && hooks_.drained) hooks_.drained(config_.port, drains);
-                },
-            .cannot = [this](const link::Message& message,
-                             link::Status status) { cannot_pass(message, status); }};
+    return {
+        .comes_here = [this](std::uint32_t node) { return comes_here(node); },
+        .onward = [this](std::uint32_t node) { return hooks_.onward ? hooks_.onward(node) : nullptr; },
+        .is_stuck = hooks_.is_stuck,
+        .may_pass = hooks_.may_pass,
+        .lost = hooks_.lost,
+        .multicast = requests ? hooks_.multicast : nullptr,
+        .member = requests ? hooks_.member : nullptr,
+        .reductions = hooks_.reductions,
+        .port = config_.port,
+        .drained =
+            [this, requests](std::uint32_t drains) {
+                if (requests && hooks_.drained) hooks_.drained(config_.port, drains);
+            },
+        .cannot = [this](const link::Message& message, link::Status status) { cannot_pass(message, status); },
+        .answered = [this](const link::Message& answer) { followed_.answered(answer); }};
 }
 
 void SharedLink::set_state(std::uint32_t state) {
@@ -173,6 +174,7 @@ void SharedLink::drop_peer(std::string reason) {
     events_.cancel(turns_);
     waits_to_answer_ = false;
     forget_answers();
+    followed_.clear();
     count_congestion();
     end_requests();
 }
@@ -312,12 +314,7 @@ void SharedLink::service() {
                 // Its process may have had no CPU, which is nobody's error.
                 if (state_ == ORR_LINK_TRAINING && ++ticks_ >= kHandshakeTicks)
                     go_down("the peer did not finish the handshake in 2 s");
-                if (!up()) break;
-                // A peer that has taken all and sleeps is not silent.
-                if (peer_owes())
-                    look_for_life();
-                else
-                    silent_ticks_ = 0;
+                if (up()) on_tick();
                 break;
         }
     }
@@ -333,6 +330,14 @@ bool SharedLink::peer_stands(std::chrono::steady_clock::time_point now) {
     const std::uint64_t alive = transmitter_.peer_alive();
     if (alive != last_look_.alive) last_look_ = {alive, now};
     return now - last_look_.seen > LinkPort::kStandsAfter;
+}
+
+void SharedLink::on_tick() {
+    if (!watches_peer()) return stop_ticking();
+    look_for_life();
+    // One that has taken all may sleep for as long as it likes, or may have been stopped before it answered:
+    // it shows which if it is woken.
+    if (up() && silent_ticks_ != 0) wake_peer();
 }
 
 void SharedLink::look_for_life() {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/link/followed.h"
 #include "emulator/link/forwarder.h"
 #include "emulator/link/link_port.h"
 #include "emulator/link/receiver.h"
@@ -170,6 +171,7 @@ class SharedLink {
 
     // What waits for room behind others looks again when they do.
     link::Passed pass(const link::Passing& passing);
+    void follow(const link::Message& request);
     void end_turn(unsigned lane, Event& event);
     unsigned lane_of(const link::Message& message) const { return transmitter_.lane_of(message); }
 
@@ -232,6 +234,8 @@ class SharedLink {
     std::uint64_t without_room_ps() const;
     // Something waits for what the peer's process does.
     bool needs_peer() const { return congested() || requests_.waits(); }
+    // The same, be it somebody behind another port.
+    bool watches_peer() const { return needs_peer() || followed_.any(); }
     // Of what it does; who has taken all may sleep.
     bool peer_owes() const { return congested() || (requests_.waits() && !transmitter_.all_taken()); }
     bool peer_stands(std::chrono::steady_clock::time_point now);
@@ -255,6 +259,7 @@ class SharedLink {
     // Nobody is left who waits, maybe.
     void stop_ticking();
     void look_for_life();
+    void on_tick();
     bool prepare_sleep();
     void after_sleep();
     LinkConfig config_;
@@ -272,6 +277,7 @@ class SharedLink {
     Event passing_;  // of what is passed on
     Event reply_, passing_back_;
     link::Requests requests_;
+    link::Followed followed_;
     std::bitset<ORR_NODES> told_silent_;
     link::Replies replies_;
     link::Forwarder forwarder_, back_forwarder_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 #include <thread>
 
 #include "emulator/switch/switch.h"
@@ -96,7 +97,9 @@ void Switch::sleep() {
     if (fault_control_) fds[count++] = {fault_control_->fd(), POLLIN, 0};
     std::size_t prepared = 0;
     bool idle = true;
-    for (LinkPort* link : active_links_) {
+    // One that hangs does not look at its links: who waits there sees that it has stopped.
+    const bool hung = faults_ != nullptr && faults_->hung();
+    for (LinkPort* link : std::span(active_links_).first(hung ? 0 : active_links_.size())) {
         ++prepared;
         if (!link->prepare_sleep()) {
             idle = false;

@@ -26,8 +26,11 @@ inline ModelTime on_wire(std::uint64_t bytes) {
 }
 
 struct NetCard {
-    explicit NetCard(std::uint32_t its_node)
-        : node(its_node), vram(*Vram::create(8 << 20)), errors(counters, log.get()) {}
+    explicit NetCard(std::uint32_t its_node, std::uint32_t its_silence_ms = 10'000)
+        : node(its_node),
+          silence_ms(its_silence_ms),
+          vram(*Vram::create(8 << 20)),
+          errors(counters, log.get()) {}
 
     void add(std::uint32_t port, bool listen, const std::string& path) {
         LinkConfig config;
@@ -37,6 +40,7 @@ struct NetCard {
         config.path = path;
         config.forward_ns = static_cast<std::uint32_t>(kSwitching / kPsPerNs);
         config.faults = &faults;
+        config.peer_silence_ms = silence_ms;
         LinkHooks hooks;
         hooks.poke = [this](std::uint64_t offset) { pokes.push_back(offset); };
         hooks.poke_room = [this] { return !stuck; };
@@ -108,7 +112,7 @@ struct NetCard {
     }
     std::uint8_t byte(std::uint64_t offset) { return *vram.at(offset, 1); }
 
-    std::uint32_t node;
+    std::uint32_t node, silence_ms;
     EventQueue events;
     Vram vram;
     Counters counters;
@@ -148,9 +152,9 @@ enum class Shape : std::uint8_t { kChain, kRing, kMesh };
 class Net {
   public:
     Net(unsigned number, bool ring) : Net(number, ring ? Shape::kRing : Shape::kChain) {}
-    Net(unsigned number, Shape shape) : shape_(shape) {
+    Net(unsigned number, Shape shape, std::uint32_t silence_ms = 10'000) : shape_(shape) {
         for (unsigned n = 0; n < number; ++n)
-            cards.push_back(std::make_unique<NetCard>(n + 1));
+            cards.push_back(std::make_unique<NetCard>(n + 1, silence_ms));
         for (unsigned n = 0; n < number; ++n) {
             const unsigned last = shape == Shape::kMesh ? number : n + 2;
             if (shape == Shape::kChain && n + 1 == number) break;
