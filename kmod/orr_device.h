@@ -407,6 +407,8 @@ struct orr_device {
 	u32 node;
 	/** @used_links: by port; orr_routes_lock */
 	struct orr_used_link used_links[ORR_LINK_MAX_PORTS];
+	/** @switches_seen: by port, ORR_SWITCHES_VERSION of what is known; orr_routes_lock */
+	u32 switches_seen[ORR_LINK_MAX_PORTS];
 	/** @owed_route: nothing more is written before it is taken; orr_routes_lock */
 	struct orr_owed_route owed_route;
 	/** @drain_lock: guards @drains and @link_resets; nobody waits for a card in it */
@@ -635,14 +637,20 @@ static inline bool orr_link_keys(const struct orr_device *odev)
 	return (odev->info.hw_version & 0xffff) >= 14;
 }
 
-/* Whether there is a switch at the other end. */
-static inline bool orr_link_to_switch(struct orr_device *odev, u32 port)
+/* ORR_R_LINK_SWITCH of a port; 0: no switch is there. */
+static inline u32 orr_link_switch(struct orr_device *odev, u32 port)
 {
 	u32 kind = 0;
 
 	if ((odev->info.hw_version & 0xffff) >= 2)
 		kind = orr_read32(odev, ORR_R_LINK(port) + ORR_R_LINK_SWITCH);
-	return kind & ORR_LINK_IS_SWITCH && kind != U32_MAX;
+	return kind == U32_MAX ? 0 : kind;
+}
+
+/* Whether there is a switch at the other end. */
+static inline bool orr_link_to_switch(struct orr_device *odev, u32 port)
+{
+	return orr_link_switch(odev, port) & ORR_LINK_IS_SWITCH;
 }
 
 /* Whether the card resets a link when it is told to: since 2.2. */

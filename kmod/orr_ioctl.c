@@ -455,7 +455,7 @@ static int orr_query_way_ioctl(struct drm_device *drm, void *data, struct drm_fi
 	args->lost_port = way.loss.port;
 	args->lost_version = way.loss.version;
 	args->settled = way.settled;
-	args->pad = 0;
+	args->lost_is = way.loss.is;
 	return 0;
 }
 

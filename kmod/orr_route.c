@@ -32,6 +32,8 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 
+#include <drm/orrery_accel.h>
+
 #include "orr_bo.h"
 #include "orr_route.h"
 #include "orr_signal.h"
@@ -250,6 +252,17 @@ static bool orr_port_has_lost(const struct orr_device *odev, u32 port, u32 losse
 	return look->losses != losses || !orr_link_is_up(look);
 }
 
+/* Have the switches on a way lost something, as they say, or is it gone? */
+static bool orr_way_reach_changed(const struct orr_way *way)
+{
+	unsigned int a = orr_map_index(way->steps[0].odev);
+	unsigned int b = orr_map_index(way->steps[1].odev);
+
+	return a == orr_map.count || b == orr_map.count || !orr_map.fabric[a][b].links ||
+	       way->reach[0] != orr_map.fabric[a][b].losses ||
+	       way->reach[1] != orr_map.fabric[b][a].losses;
+}
+
 /* The first link of a way that was up which has gone down since; if it is none, the last one stays. */
 static void orr_pair_find_loss(const struct orr_pair *pair, struct orr_way *next)
 {
@@ -270,10 +283,14 @@ static void orr_pair_find_loss(const struct orr_pair *pair, struct orr_way *next
 			.uid = from->odev->info.uid,
 			.peer_uid = way->fabric ? 0 : to->odev->info.uid,
 			.port = way->fabric && there ? from->back : from->onward,
+			.is = way->fabric ? ORR_LOST_TO_SWITCH : 0,
 			.version = way->version,
 		};
 		return;
 	}
+	/* Or one between switches. */
+	if (way->up && way->fabric && orr_way_reach_changed(way) && orr_switches_find_loss(way, &next->loss))
+		next->loss.version = way->version;
 }
 
 static bool orr_pair_is_harmed(const struct orr_pair *pair)
@@ -287,14 +304,8 @@ static bool orr_pair_is_harmed(const struct orr_pair *pair)
 		const struct orr_step *from = &way->steps[i], *to = &way->steps[i + 1];
 		const struct orr_link_look *out, *back;
 
-		if (way->fabric) {
-			unsigned int a = orr_map_index(from->odev);
-			unsigned int b = orr_map_index(to->odev);
-
-			if (way->reach[0] != orr_map.fabric[a][b].losses ||
-			    way->reach[1] != orr_map.fabric[b][a].losses)
-				return true;
-		}
+		if (way->fabric && orr_way_reach_changed(way))
+			return true;
 		out = &orr_map.card[orr_map_index(from->odev)].port[from->onward].look;
 		back = &orr_map.card[orr_map_index(to->odev)].port[to->back].look;
 		if (out->losses != from->losses_onward || back->losses != to->losses_back)
@@ -556,6 +567,7 @@ static void orr_routes_make(void)
 	lockdep_assert_held(&orr_routes_lock);
 	atomic_set(&orr_update_wanted, 0);
 	orr_map_make();
+	orr_switches_look(orr_last_version);
 	lost = orr_pairs_forget_gone();
 	/* A card that is lost goes first: it is the cause of what becomes of ways through it. */
 	for (pair = orr_pair_first(NULL); pair; pair = orr_pair_first(pair))

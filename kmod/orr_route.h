@@ -29,12 +29,14 @@ struct orr_step {
  * struct orr_way_loss - a link that went down, with which a way ended
  */
 struct orr_way_loss {
-	/** @uid: card with one end; 0: there was none */
+	/** @uid: card with one end, or switch; 0: there was none */
 	u64 uid;
-	/** @peer_uid: card with the other end; 0: a switch has it */
+	/** @peer_uid: card or switch with the other end; 0: some switch */
 	u64 peer_uid;
-	/** @port: of the card @uid */
+	/** @port: of @uid */
 	u32 port;
+	/** @is: ORR_LOST_* */
+	u32 is;
 	/** @version: of the way */
 	u32 version;
 };
@@ -126,6 +128,10 @@ bool orr_map_is_young(void);
 u32 orr_reach_look(struct orr_device *odev, u32 port, u32 node);
 unsigned int orr_map_index(const struct orr_device *odev);
 bool orr_pair_has(const struct orr_pair *pair, const u8 ports[], unsigned int links);
+
+/* orr_switches.c */
+void orr_switches_look(u32 version);
+bool orr_switches_find_loss(const struct orr_way *way, struct orr_way_loss *loss);
 
 /* orr_route.c */
 int orr_peer_join(struct orr_device *odev, struct orr_device *owner);

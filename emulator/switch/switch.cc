@@ -256,8 +256,9 @@ bool Switch::refresh() {
         });
     for (unsigned p = 0; p < kPorts; ++p)
         if (ports[p].up) believed_[p] = fabric_.comes_by(p, ports[p].node) ? ports[p].node : 0;
-    publish();
+    // Who hears that something was lost may ask which link it was.
     publish_switches();
+    publish();
     return true;
 }
 

@@ -30,6 +30,14 @@ std::uint64_t way_number(const drm_orr_query_way& way) {
     return (way.port + 1ull) << 32 | way.version;
 }
 
+WayLoss::Link lost_link_of(const drm_orr_query_way& way) {
+    return {.uid = way.lost_uid,
+            .peer = way.lost_peer_uid,
+            .port = way.lost_port,
+            .at_switch = (way.lost_is & ORR_LOST_AT_SWITCH) != 0,
+            .to_switch = (way.lost_is & ORR_LOST_TO_SWITCH) != 0};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(int device, Device& winsys, Memory& memory, Fleet& fleet,
@@ -129,15 +137,14 @@ std::optional<WayLoss> Context::way_loss(const Context& peer, std::uint64_t way)
     if (!now || (now->links != 0 && (way == 0 || way_number(*now) == way))) return std::nullopt;
     WayLoss loss{.there = now->links != 0};
     const auto since = static_cast<std::int32_t>(now->lost_version - static_cast<std::uint32_t>(way));
-    if (now->lost_uid != 0 && since >= 0)
-        loss.link = WayLoss::Link{now->lost_uid, now->lost_peer_uid, now->lost_port};
+    if (now->lost_uid != 0 && since >= 0) loss.link = lost_link_of(*now);
     return loss;
 }
 
 std::optional<WayLoss::Link> Context::last_lost_link(const Context& peer) const {
     const auto now = winsys_.way(peer.uid_);
     if (!now || now->lost_uid == 0) return std::nullopt;
-    return WayLoss::Link{now->lost_uid, now->lost_peer_uid, now->lost_port};
+    return lost_link_of(*now);
 }
 
 bool Context::reaches(const Context& peer) {

@@ -38,10 +38,12 @@ bool switches_atomics_on(const Device& winsys);
 
 // A way over links that was lost, or has become another one.
 struct WayLoss {
-    // The one that went down: between a card's port and another card, or a switch (peer 0).
+    // The one that went down: between a port of a card and another card, or a switch (`peer` 0: the driver
+    // does not say which), or between two switches.
     struct Link {
         std::uint64_t uid = 0, peer = 0;
         std::uint32_t port = 0;
+        bool at_switch = false, to_switch = false;
     };
     bool there = false;  // there is a way again
     std::optional<Link> link{};

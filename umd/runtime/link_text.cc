@@ -11,8 +11,9 @@
 namespace orrery::umd {
 namespace {
 
-// A card of this process, or as sysfs names it (links/PORT/peer).
-std::string name_of(const Fleet& fleet, std::uint64_t uid) {
+// A card of this process, or, as a switch, as sysfs and orrery-smi name it (links/PORT/peer).
+std::string name_of(const Fleet& fleet, std::uint64_t uid, bool is_switch) {
+    if (is_switch) return uid == 0 ? "a switch" : fmt::format("switch {:016x}", uid);
     const int device = fleet.device_of(uid);
     return device < 0 ? fmt::format("the card {:016x}", uid) : fmt::format("device {}", device);
 }
@@ -37,8 +38,9 @@ bool is_down(const Fleet& fleet, const WayLoss::Link& link) {
 }  // namespace
 
 std::string name_of(const Fleet& fleet, const WayLoss::Link& link) {
-    return fmt::format("the link from port {} of {} to {}", link.port, name_of(fleet, link.uid),
-                       link.peer == 0 ? "a switch" : name_of(fleet, link.peer));
+    return fmt::format("the link from port {} of {} to {}", link.port,
+                       name_of(fleet, link.uid, link.at_switch),
+                       name_of(fleet, link.peer, link.to_switch || link.peer == 0));
 }
 
 std::string lost_link(const Context& from, const Context& to, std::uint64_t way) {

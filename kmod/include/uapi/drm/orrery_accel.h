@@ -355,7 +355,8 @@ struct drm_orr_query_link {
  *
  * The lost_* (1.16) name the last link of a way between the two that has gone down and so ended it. A version
  * that has ended though lost_version is older than it (as the difference of both, signed, says) was ended by
- * something else: what goes over other links now, or a switch beyond the cards' own links.
+ * something else: what goes over other links now, or what a switch has lost while all links were up.
+ * Of links between switches (1.18) they say what switches say.
  *
  * What was sent by a version before settled (1.17; as the difference, signed, says) has arrived by the time
  * of the call or never will: the cards at both ends deny it, or the link between them that was up again
@@ -369,13 +370,18 @@ struct drm_orr_query_way {
 	__u32 latency_ns; /* out: one way, with what cards between take to pass on */
 	__u32 version; /* out: 0: nothing has been imported between the two cards yet */
 	__u32 node; /* in: 0, or of another machine's card; before 1.11: 0 */
-	__u64 lost_uid; /* out: card with one end of that link; 0: none has gone down */
+	__u64 lost_uid; /* out: card with one end of that link, see lost_is; 0: none has gone down */
 	__u64 lost_peer_uid; /* out: card with the other; 0: a switch has it */
 	__u32 lost_port; /* out: of the card lost_uid */
 	__u32 lost_version; /* out: of the way that ended with it */
 	__u32 settled; /* out: a version, of all before which nothing is on its way; 0: not known (1.17) */
-	__u32 pad; /* 0 */
+	__u32 lost_is; /* out: ORR_LOST_*; a driver before 1.18: 0 */
 };
+
+/* lost_uid is no card, but a switch: a link between two of them. */
+#define ORR_LOST_AT_SWITCH 0x1u
+/* lost_peer_uid is no card, but a switch, or 0. */
+#define ORR_LOST_TO_SWITCH 0x2u
 
 struct drm_orr_wait_edge {
 	__u32 queue; /* waits; this file's number, or 0: another file's */
