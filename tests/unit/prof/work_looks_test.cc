@@ -87,10 +87,13 @@ TEST_F(Work, ThatIsMuchIsLookedForAtOnce) {
         };
     });
     const auto wait_for_look = [&](std::size_t number) {
-        for (;; std::this_thread::sleep_for(std::chrono::microseconds(200))) {
+        for (int tries = 0; tries < 300'000; ++tries) {
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
             const std::lock_guard lock(mutex);
             if (looks.size() > number) return looks[number];
         }
+        ADD_FAILURE() << "nobody looks any more";
+        return Clock::time_point{};
     };
     const auto seen = [&] {
         const std::lock_guard lock(mutex);
@@ -98,9 +101,9 @@ TEST_F(Work, ThatIsMuchIsLookedForAtOnce) {
     };
     // A host that has other things to do may keep this thread, or that one, from running in time.
     bool sooner = false;
-    for (int tries = 0; tries < 100 && !sooner; ++tries) {
+    for (int tries = 0; tries < 20 && !sooner && !HasFailure(); ++tries) {
         std::size_t last = seen();
-        while (wait_for_look(last + 1) - wait_for_look(last) < LookPause::kLong)
+        while (wait_for_look(last + 1) - wait_for_look(last) < LookPause::kLong && !HasFailure())
             ++last;
         const auto before = wait_for_look(last + 1);
         for (std::size_t i = 0; i < LookPause::kManyOwn; ++i)
