@@ -345,6 +345,7 @@ void SharedLink::look_for_life() {
     if (alive != last_alive_) {
         last_alive_ = alive;
         silent_ticks_ = 0;
+        followed_.alive();
     } else if (++silent_ticks_ * link::Socket::kTickMs > config_.peer_silence_ms) {
         refuse(fmt::format("the peer did not look at its link for {} ms", config_.peer_silence_ms));
     }

@@ -172,11 +172,39 @@ TEST(Followed, EndWithALaterAnswerToTheSameNode) {
     EXPECT_FALSE(all.any());
 }
 
+// Who lies takes no room of other pairs' before all is taken, and nobody's memory.
 TEST(Followed, AreNoMoreThanThereIsRoomFor) {
     link::Followed all;
-    for (std::uint32_t tag = 1; tag <= link::Followed::kMost + 1; ++tag)
-        all.add(request(1, 3, tag));
-    all.answered(request(3, 1, link::Followed::kMost + 1));
+    std::uint16_t source = 0;
+    for (std::size_t count = 0; count < link::Followed::kMost; count += link::Followed::kMostOfAPair) {
+        ++source;
+        for (std::uint32_t tag = 1; tag <= link::Followed::kMostOfAPair + 1; ++tag)
+            all.add(request(source, 300, tag));
+    }
+    all.add(request(299, 300, 1));
+    for (std::uint16_t each = 1; each <= source; ++each) {
+        EXPECT_TRUE(all.any()) << each;
+        all.answered(request(300, each, link::Followed::kMostOfAPair + 1));
+        all.answered(request(300, each, link::Followed::kMostOfAPair));
+    }
+    EXPECT_FALSE(all.any()) << "neither the last of each pair nor the last pair had room";
+}
+
+// Its answer came by another port, or nobody waits for it any more.
+TEST(Followed, EndWhenThePeerHasLivedForLong) {
+    link::Followed all;
+    all.add(request(1, 3, 1));
+    for (std::uint64_t lives = 0; lives < link::Followed::kLives; ++lives)
+        all.alive();
+    EXPECT_TRUE(all.any());
+    all.add(request(1, 3, 2));
+    all.add(request(2, 3, 1));
+    all.alive();
+    all.answered(request(3, 2, 1));
+    EXPECT_TRUE(all.any()) << "the second";
+    all.answered(request(3, 1, 1));
+    EXPECT_TRUE(all.any());
+    all.answered(request(3, 1, 2));
     EXPECT_FALSE(all.any());
 }
 
