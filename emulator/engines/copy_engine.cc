@@ -457,7 +457,7 @@ bool CopyEngine::refill(Run& run, std::uint64_t va, Access access) {
 }
 
 std::uint64_t CopyEngine::walks(std::uint64_t va, std::uint64_t bytes, bool huge) {
-    if (bytes == 0) return 0;
+    if (!tlb_.on() || bytes == 0) return 0;
     const std::uint64_t page = huge ? ORR_HUGE_PAGE_SIZE : ORR_PAGE_SIZE;
     TlbLookups lookups;
     for (std::uint64_t at = va & ~(page - 1); at < va + bytes; at += page)
@@ -466,20 +466,12 @@ std::uint64_t CopyEngine::walks(std::uint64_t va, std::uint64_t bytes, bool huge
     return lookups.walked;
 }
 
-std::uint64_t CopyEngine::walks_ahead(std::uint64_t va, bool huge) {
-    TlbLookups lookups;
-    lookups.add(tlb_.use(job_.asid, va, huge));
-    lookups.all = 0;
-    count(lookups);
-    return lookups.walked;
-}
-
 // Both sides are looked up at the same time.
 bool CopyEngine::waits_for_walks(ModelTime now) {
     if (looks_ahead_) return false;
     looks_ahead_ = true;
-    const std::uint64_t src = is_fill() ? 0 : walks_ahead(src_va(), src_.where.huge);
-    const std::uint64_t dst = walks_ahead(dst_va(), dst_.where.huge);
+    const std::uint64_t src = is_fill() ? 0 : walks(src_va(), 1, src_.where.huge);
+    const std::uint64_t dst = walks(dst_va(), 1, dst_.where.huge);
     if (src + dst == 0) return false;
     MemorySystem& memory = context_.memory;
     const ModelTime through = memory.vram(ORR_CTR_VRAM_COPY_BYTES).reserve(now, (src + dst) * kMemoryLine);

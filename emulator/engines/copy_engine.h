@@ -124,8 +124,6 @@ class CopyEngine final : public EnginePort, private Asker {
     bool refill(Run& run, std::uint64_t va, Access access);
     // Entries of tables that are read for the pages of these bytes.
     std::uint64_t walks(std::uint64_t va, std::uint64_t bytes, bool huge);
-    // The same for the page that a piece begins in, which is looked up again with the piece.
-    std::uint64_t walks_ahead(std::uint64_t va, bool huge);
     void count(const TlbLookups& lookups) {
         context_.counters.add(ORR_CTR_COPY_TLB_LOOKUPS, lookups.all);
         context_.counters.add(ORR_CTR_COPY_TLB_MISSES, lookups.missed);

@@ -28,7 +28,9 @@ std::expected<FetchedDescriptor, MmuFault> fetch(Mmu& mmu, const LongPointer& po
         if (!found) return std::unexpected(found.error());
         const std::uint64_t bytes = std::min(found->bytes, pointer.bytes - at);
         // It may lie in two pages, and is shorter than one.
+        const std::uint64_t page = found->huge ? ORR_HUGE_PAGE_SIZE : ORR_PAGE_SIZE;
         for (const std::uint64_t end : {va, va + bytes - 1}) {
+            if (!tlb.on() || (end != va && end / page == va / page)) continue;
             const unsigned walked = tlb.use(pointer.asid, end, found->huge);
             fetched.lookups.add(walked);
             fetched.traffic.vram += walked * kMemoryLine;

@@ -94,6 +94,7 @@ void Windows::set_fault(std::uint32_t code, std::uint64_t address) {
 
 unsigned Windows::walks(std::uint32_t asid, std::uint64_t va, bool huge) {
     tlb_.follow(mmu_.invalidations(), asid);
+    if (!tlb_.on()) return 0;
     const unsigned entries = tlb_.use(asid, va, huge);
     counters_.add(ORR_CTR_CORE_TLB_LOOKUPS);
     if (entries != 0) {

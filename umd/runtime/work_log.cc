@@ -109,9 +109,15 @@ bool WorkLog::makes_records() noexcept {
 }
 
 void WorkLog::hurry() noexcept {
+    if (hurrying_.exchange(true)) return;
     const std::lock_guard lock(mutex_);
     hurried_ = true;
     wake_.notify_all();
+}
+
+void WorkLog::count_own_anew() noexcept {
+    own_.store(0, std::memory_order_relaxed);
+    hurrying_.store(false, std::memory_order_relaxed);
 }
 
 void WorkLog::run(const std::stop_token& stop) {
@@ -128,7 +134,7 @@ void WorkLog::run(const std::stop_token& stop) {
             wake_.wait_for(lock, stop, pause.length(), [this] { return hurried_; });
         hurried_ = false;
         const bool was_long = pause.length() == LookPause::kLong;
-        if (was_long) own_.store(0, std::memory_order_relaxed);
+        if (was_long) count_own_anew();
         lock.unlock();
         // Looked at before: whoever stops them inside of a callback is told the last ones.
         const bool unheld = context_.pc_log().unheld();
@@ -138,7 +144,7 @@ void WorkLog::run(const std::stop_token& stop) {
         const bool pcs = context_.pc_log().any();
         if (overrun_.exchange(false)) pause.lost();
         pause.found(found, pcs || context_.sample_log().any());
-        if (!was_long && pause.length() == LookPause::kLong) own_.store(0, std::memory_order_relaxed);
+        if (!was_long && pause.length() == LookPause::kLong) count_own_anew();
         const bool idle = found == 0 && !pcs && !under_way();
         lock.lock();
         if (unheld) context_.pc_log().end_unheld();

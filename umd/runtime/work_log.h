@@ -37,7 +37,7 @@ class WorkLog {
         // Counts of two threads may become one: then it is looked a little later.
         const std::size_t own = own_.load(std::memory_order_relaxed) + 1;
         own_.store(own, std::memory_order_relaxed);
-        if (own == LookPause::kManyOwn) hurry();
+        if (own >= LookPause::kManyOwn && !hurrying_.load(std::memory_order_relaxed)) hurry();
         return true;
     }
     // Goes up whenever records begin to be wanted: what was submitted in an earlier life was for others.
@@ -59,6 +59,7 @@ class WorkLog {
 
     bool makes_records() noexcept;
     void hurry() noexcept;  // its thread looks now
+    void count_own_anew() noexcept;
     void run(const std::stop_token& stop);
     // With mutex_, which it lets go: until there may be something again.
     void doze(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
@@ -93,6 +94,7 @@ class WorkLog {
     std::atomic<bool> overrun_{false};   // the card said that some were gone before they were read
     std::atomic<std::size_t> found_{0};  // records that the card gave since its thread asked last
     std::atomic<std::size_t> own_{0};    // submitted since it last looked, while its pauses are long
+    std::atomic<bool> hurrying_{false};  // it was told that this is much
     std::mutex mutex_;                   // of the next three, and of changes of these
     bool hurried_ = false;
     Error refused_;
