@@ -7,11 +7,7 @@
 namespace planted {
 namespace {
 
-constexpr std::array<Known, 1> kKnown{{
-    {"blind2_decode_tokens", "host is not what it names first",
-     "the host takes longer than the card for each token, but by the host's clock less than the emulation of "
-     "the card's kernels, of which the rule wants it to be as much"},
-}};
+constexpr std::array<Known, 0> kKnown{};
 
 }  // namespace
 
