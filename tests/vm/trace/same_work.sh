@@ -1,7 +1,7 @@
 #!/bin/bash
 # same_work.sh WORK-OF ORRERY-VM ORRERY-STEP FOLDER CARDS OPTION...: the same plays on cards that keep step in two VMs, the
 # second beside processes that take the host's CPUs. What the cards have recorded of their work is the same, byte for
-# byte, and `path` goes back over all handovers of the second play.
+# byte; and of two cards `path` goes back over all handovers of the second play.
 set -euo pipefail
 work_of=$1 vm=$2 step=$3 folder=$4 cards=$5
 options=("${@:6}")
@@ -28,13 +28,12 @@ kill -0 "${busy[@]}" || fail "the host was not busy"
 cmp "$folder/quiet.work" "$folder/beside.work" ||
     fail "it did not do the same at the same times: $(diff "$folder/quiet.work" "$folder/beside.work" | head -n 20)"
 
-# Each of the four rounds goes from card 0 to the last card and back.
-round=""
-for ((card = 1; card < cards; ++card)); do round+="$card "; done
-for ((card = cards - 2; card >= 0; --card)); do round+="$card "; done
-"$step" --json "$folder"/beside/card?.otrace -c 'card 0' -c 'goto end' -c 'back until event.type == wake' -c path \
-    >"$folder/path" || fail "orrery-step: $(tail -n 1 "$folder/path")"
-found=$(grep -o '"kind":"link","card":[0-9]*' "$folder/path" | sed 's/.*://' | tr '\n' ' ')
-[ "$found" = "$round$round$round$round" ] ||
-    fail "the path back goes over signals of cards $found, not four times $round"
+# Of two cards only one can have sent what the other heard: with more, semaphores of the first play have had the same
+# addresses and values.
+if [ "$cards" = 2 ]; then
+    "$step" --json "$folder"/beside/card?.otrace -c 'card 0' -c 'goto end' -c 'back until event.type == wake' -c path \
+        >"$folder/path" || fail "orrery-step: $(tail -n 1 "$folder/path")"
+    found=$(grep -o '"kind":"link","card":[0-9]*' "$folder/path" | sed 's/.*://' | tr '\n' ' ')
+    [ "$found" = "1 0 1 0 1 0 1 0 " ] || fail "the path back goes over signals of cards $found, not over 4 rounds"
+fi
 rm -rf "$folder"
