@@ -317,7 +317,7 @@ const std::vector<Case>& blind2_one_card_cases() {
          .limit = "compute",
          .why = "random paths in scalar code on all cores, and hardly a byte that moves",
          .run = option_desk,
-         .words = "0 % of those are of vectors",
+         .words = "; 0 % of those are of vectors",
          .share = {0.7, 1}},
         {.name = "blind2_layer_tail",
          .limit = "vram_bandwidth",
