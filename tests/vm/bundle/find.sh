@@ -29,7 +29,8 @@ END
 value() { sed -n "s/^$1: //p" "$folder/$name/where"; }
 complain() {
     echo "find.sh: $name: $*" >&2
-    tail -n 8 "$folder/$name/where" "$folder/$name/said" | sed 's/^/    /' >&2
+    # Either may not be there yet.
+    { tail -n 8 "$folder/$name/where" "$folder/$name/said" 2>&1 || true; } | sed 's/^/    /' >&2
     failed=1
 }
 
@@ -38,11 +39,13 @@ complain() {
 holds_the_run() {
     local all=$folder/$name/all manifest kernel version
     "$step" bundle "$folder/$name/bundle" --extract "$all" > /dev/null 2>&1 || complain "it does not unpack"
-    manifest=$(tr -d '\n' < "$all/orrery-bundle.json" | tr -s ' ' | sed 's/\([][{,:]\) /\1/g; s/ \([]}]\)/\1/g')
+    manifest=$(tr -d '\n' < "$all/orrery-bundle.json" | tr -s ' ' | sed 's/\([][{,:]\) /\1/g; s/ \([]}]\)/\1/g') ||
+        complain "it has no manifest"
     kernel=$(tr -d '\r' < "$folder/$name/said" | grep -m 1 '^[0-9]*\.[0-9]*\.[0-9]' || true) # uname
     version=$(sed -n 's/^project(orrery VERSION \([^ ]*\) .*/\1/p' "$source/CMakeLists.txt")
     [ -n "$kernel" ] && [ -n "$version" ] || complain "no version of the kernel or of orrery to compare with"
-    (cd "$folder/$name" && "$step" bundle bundle -c 'card 1' -c info) > "$folder/$name/info" 2>&1
+    (cd "$folder/$name" && "$step" bundle bundle -c 'card 1' -c info) > "$folder/$name/info" 2>&1 ||
+        complain "what the run was cannot be shown: $(tail -n 2 "$folder/$name/info")"
     for want in "\"versions\":{\"orrery\":\"$version\",\"hardware\":\"[0-9]*\.[0-9]*\",\"recordings\":\"[0-9]*\.[0-9]*\",\"kernel\":\"$kernel\"}" \
         '"sku":"orrery-1"' '"topology":{"named":"pair","links":\[\[0,0,1,0\]\]}' '"sync":"free"' \
         '"index":1,"died":"[^"]*","faults":"seed 7\\ndispatch first=5 die","recording":"card1.otrace"' '"missing":\[\]'; do
