@@ -170,8 +170,7 @@ class Writer {
         // Work that stands a little late, as clocks are not known to the nanosecond, was found within the
         // call all the same.
         const double us = std::max(microseconds(work.record->found_ns), end.us);
-        if (us < microseconds(call.end_ns))
-            flow("done", end, {number_of(*activity.process), call.thread, us});
+        flow("done", end, {number_of(*activity.process), call.thread, us});
     }
     std::uint64_t lane_track(const Activity& activity, std::uint32_t device, std::uint64_t stream,
                              std::uint32_t lane, std::uint32_t text) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -70,12 +71,12 @@ class Maker {
         place_work();
         find_parts();
         find_calls();
-        find_finders();
         find_counters();
         find_causes();
         add_devices();
         add_memory();
         set_clocks();
+        find_finders();
         for (auto& [number, own] : devices_) {
             own.bounds = bounds_of(own);
             made_.devices.push_back(std::move(own));
@@ -160,22 +161,27 @@ class Maker {
                 one.call = call->second;
         }
     }
-    // Of the calls that waited at that moment. Where several threads did, it is the one that had submitted
-    // the work, or nobody knows which.
-    std::uint32_t finder_of(const WorkRecord& work,
-                            const std::map<std::uint32_t, std::vector<std::uint32_t>>& waiting) const {
+    // The call of the thread that had submitted the work, if that waited at the moment: another thread's may
+    // have waited for anything. A call that did work of its own waited for the streams of that.
+    std::uint32_t finder_of(const WorkRecord& work, std::uint32_t stream,
+                            const std::map<std::uint32_t, std::vector<std::uint32_t>>& waiting,
+                            const std::map<std::uint32_t, std::set<std::uint32_t>>& streams) const {
         const std::vector<CallRecord>& calls = made_.process->calls;
-        std::uint32_t found = kNone, own = kNone;
-        std::size_t count = 0;
-        for (const auto& [thread, of_thread] : waiting) {
-            const auto behind = std::ranges::upper_bound(
-                of_thread, work.found_ns, {}, [&](std::uint32_t call) { return calls[call].begin_ns; });
-            if (behind == of_thread.begin() || calls[*std::prev(behind)].end_ns < work.found_ns) continue;
-            found = *std::prev(behind);
-            ++count;
-            if (thread == work.thread) own = found;
-        }
-        return count == 1 ? found : own;
+        const auto of_thread = waiting.find(work.thread);
+        if (of_thread == waiting.end()) return kNone;
+        const auto behind = std::ranges::upper_bound(
+            of_thread->second, work.found_ns, {}, [&](std::uint32_t call) { return calls[call].begin_ns; });
+        if (behind == of_thread->second.begin()) return kNone;
+        const std::uint32_t found = *std::prev(behind);
+        if (calls[found].end_ns < work.found_ns) return kNone;
+        const auto own = streams.find(found);
+        return own == streams.end() || own->second.contains(stream) ? found : kNone;
+    }
+    // Work stands where its card's clock says, which may be behind the end of the call: an arrow would go
+    // back in time.
+    bool stands_within(const Work& one, const CallRecord& call) const {
+        const std::uint64_t end = devices_.at(one.record->device).stretch_of(one).ns(one.record->end_ps);
+        return std::max(end, one.record->found_ns) < call.end_ns;
     }
     void find_finders() {
         // A call finds all that the stream had been given, at one moment.
@@ -193,8 +199,27 @@ class Maker {
             if (is_blocking(made_.text(calls[i].head.text))) waiting[calls[i].thread].push_back(i);
         for (auto& [thread, of_thread] : waiting)
             std::ranges::sort(of_thread, {}, [&](std::uint32_t call) { return calls[call].begin_ns; });
-        for (const auto& [moment, i] : last)
-            made_.work[i].found_by = finder_of(*made_.work[i].record, waiting);
+        std::map<std::uint32_t, std::set<std::uint32_t>> streams;  // by call
+        for (const Work& one : made_.work)
+            if (one.call != kNone) streams[one.call].insert(one.stream);
+        std::map<std::uint32_t, std::uint64_t> ends;  // of calls: the last moment at which they found some
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> found;  // work, call
+        for (const auto& [moment, i] : last) {
+            const Work& one = made_.work[i];
+            const std::uint32_t call = finder_of(*one.record, one.stream, waiting, streams);
+            if (call == kNone) continue;
+            std::uint64_t& end = ends[call];
+            end = std::max(end, one.record->found_ns);
+            found.emplace_back(i, call);
+        }
+        for (const auto& [i, call] : found) {
+            Work& one = made_.work[i];
+            // What is found first while it waits for one stream is others': it ends when it has found its
+            // own.
+            const bool is_its_own = one.record->found_ns == ends.at(call) ||
+                                    made_.text(calls[call].head.text) != "orrStreamSynchronize";
+            if (is_its_own && stands_within(one, calls[call])) one.found_by = call;
+        }
     }
     void find_counters() {
         std::map<Key, const WorkCountersRecord*> counters;

@@ -57,8 +57,8 @@ struct Work {
     std::uint32_t call = kNone;                    // of Process::calls, that submitted it
     // Of a wait: the work (of Activity::work) that its signal came behind; kNone: none that is here.
     std::uint32_t cause = kNone;
-    // The call (of Process::calls) that waited for its stream and found it done, of the last work of that
-    // stream that it waited for; kNone: nobody knows of one.
+    // The call (of Process::calls) of its thread that waited for its stream and found it done, of the last
+    // work of that stream that it waited for; its end stands before the call's. kNone: nobody knows of one.
     std::uint32_t found_by = kNone;
     bool goes_on = false;  // it was preempted, and the next part of the same run is here as well
     // A run in parts is one.

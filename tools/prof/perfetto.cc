@@ -195,7 +195,6 @@ class Writer {
     void add_finder(const Activity& activity, const Work& work, pb::TrackEvent& end) {
         if (work.found_by == kNone) return;
         const CallRecord& call = activity.process->calls[work.found_by];
-        if (times(activity, work).second >= call.end_ns) return;
         end.add_flow_ids(++last_flow_);
         found_.emplace(&call, last_flow_);
     }

@@ -250,10 +250,10 @@ TEST_F(Page, SaysWhatIsSelectedAndLeadsFromCallToWorkAndBack) {
     MadePart waited = a_step();
     const auto sync = waited.text("orrStreamSynchronize"), late = waited.text("late"),
                stream = waited.text("stream 3 on device 0");
-    add_call(waited, sync, 50'000, 58'000, 5);
+    add_call(waited, sync, 50'000, 250'000, 5);
     WorkRecord last = waited.work_of(Operation::kKernel, late, stream, 310'000'000, 320'000'000, 9);
     last.correlation = 4;
-    last.found_ns = 57'000;
+    last.found_ns = 240'000;
     waited.add(last);
     show(waited.bytes());
     click(slice("late"));

@@ -33,33 +33,79 @@ TEST(Model, LeadsFromWorkToItsCallAndItsCounters) {
     EXPECT_EQ(activity.name(activity.work[0]), "saxpy");
 }
 
-TEST(Model, LeadsFromTheLastWorkOfAStreamToTheCallThatFoundItDone) {
-    MadePart part;
-    const auto sync = part.text("orrStreamSynchronize"), launch = part.text("orrLaunchKernel"),
-               kernel = part.text("saxpy");
-    part.call(sync, 3'000, 5'000, 100);
-    part.call(sync, 3'500, 6'000, 101);
-    part.call(launch, 2'000, 2'500, 103);
-    const auto add = [&](std::uint64_t stream, std::uint64_t index, std::uint32_t thread, std::uint64_t ns) {
-        WorkRecord work = part.work_of(Operation::kKernel, kernel, sync, 10 * stream + index,
-                                       10 * stream + index + 1, index);
-        work.stream = stream;
-        work.thread = thread;
-        work.found_ns = ns;
-        part.add(work);
-    };
-    add(1, 0, 100, 4'900);
-    add(1, 1, 100, 4'900);  // two threads wait: whose it was
-    add(2, 0, 102, 5'900);  // one does
-    add(3, 0, 102, 4'000);  // two do, and it was nobody's
-    add(4, 0, 103, 2'400);  // who does not wait finds nothing
-    add(5, 0, 100, 0);
-    add(6, 0, 100, 7'000);
+// What its last work of each of these streams was found by, by the text of the call.
+std::map<std::uint64_t, std::string> finders(const MadePart& part) {
     const Model model = made_model(part.bytes());
-    std::vector<std::uint32_t> found;
-    for (const Work& work : model.processes.at(0).work)
-        found.push_back(work.found_by);
-    EXPECT_EQ(found, (std::vector<std::uint32_t>{kNone, 0, 1, kNone, kNone, kNone, kNone}));
+    const Activity& activity = model.processes.at(0);
+    std::map<std::uint64_t, std::string> found;
+    for (const Work& work : activity.work) {
+        if (work.found_by == kNone) continue;
+        const CallRecord& call = activity.process->calls.at(work.found_by);
+        EXPECT_TRUE(found.emplace(work.record->stream, activity.text(call.head.text)).second);
+        EXPECT_EQ(call.thread, work.record->thread);
+        EXPECT_EQ(work.record->index, 1u) << "the last";
+    }
+    return found;
+}
+class Finders : public ::testing::Test {
+  protected:
+    // Two pieces of work of a stream. All of them together take the card no more than a nanosecond.
+    void work(std::uint64_t stream, std::uint32_t thread, std::uint64_t found_ns,
+              std::uint64_t correlation = 0) {
+        for (std::uint64_t index = 0; index < 2; ++index) {
+            WorkRecord record = part_.work_of(Operation::kKernel, name_, name_, 20 * stream + index,
+                                              20 * stream + index + 1, index);
+            record.stream = stream;
+            record.thread = thread;
+            record.found_ns = found_ns;
+            record.correlation = correlation;
+            part_.add(record);
+        }
+    }
+    MadePart part_;
+    const std::uint32_t name_ = part_.text("saxpy"), sync_ = part_.text("orrStreamSynchronize"),
+                        device_sync_ = part_.text("orrDeviceSynchronize"),
+                        wait_ = part_.text("orrSemaphoreWait"), launch_ = part_.text("orrLaunchKernel"),
+                        copy_ = part_.text("orrMemcpy");
+};
+
+TEST_F(Finders, AreCallsOfTheThreadThatHadSubmittedTheWork) {
+    part_.call(sync_, 3'000, 5'000, 100);
+    part_.call(wait_, 2'500, 60'000, 101);
+    part_.call(launch_, 2'000, 2'500, 103);
+    work(1, 100, 4'900);  // two threads wait: whose it was
+    work(2, 102, 5'900);  // one does, and it is another's
+    work(3, 103, 2'400);  // who does not wait finds nothing
+    work(4, 100, 0);
+    work(5, 100, 7'000);  // no more
+    EXPECT_EQ(finders(part_), (std::map<std::uint64_t, std::string>{{1, "orrStreamSynchronize"}}));
+}
+
+TEST_F(Finders, OfOneStreamLeaveOthersOut) {
+    part_.call(sync_, 3'000, 5'000);
+    work(1, 100, 4'000);  // a piece of it is passed on meanwhile
+    work(2, 100, 4'900);
+    part_.call(device_sync_, 6'000, 8'000);
+    work(3, 100, 7'000);
+    work(4, 100, 7'900);
+    EXPECT_EQ(finders(part_),
+              (std::map<std::uint64_t, std::string>{
+                  {2, "orrStreamSynchronize"}, {3, "orrDeviceSynchronize"}, {4, "orrDeviceSynchronize"}}));
+}
+
+TEST_F(Finders, ThatDidWorkWaitedForTheStreamOfThat) {
+    part_.call(copy_, 3'000, 5'000);
+    work(1, 100, 4'800);
+    work(2, 100, 4'900, 7);  // the call's own
+    EXPECT_EQ(finders(part_), (std::map<std::uint64_t, std::string>{{2, "orrMemcpy"}}));
+}
+
+// Clocks are known to some microseconds: all that shows profiles has the same arrows.
+TEST_F(Finders, EndBehindTheWorkWhereverThatStands) {
+    part_.call(device_sync_, 3'000, 5'000);
+    work(1, 100, 4'900);
+    work(150'000, 100, 4'950);  // its end stands 3 us behind its submission
+    EXPECT_EQ(finders(part_), (std::map<std::uint64_t, std::string>{{1, "orrDeviceSynchronize"}}));
 }
 
 TEST(Model, LeadsFromAWaitToTheWorkBeforeItsSignal) {
