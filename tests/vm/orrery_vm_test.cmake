@@ -15,6 +15,15 @@
 #
 # In a build with sanitizers only tests marked SANITIZED exist, under the name NAME_sanitized: orrery-vm and the cards are
 # those of that build, the guest's programs and the firmware those of the release build.
+# Sets `result` to what stands before the command of a test whose cards keep step, and to nothing for others.
+function(orrery_in_step result keeps_step logs)
+  set(before)
+  if(keeps_step)
+    set(before ${CMAKE_SOURCE_DIR}/tests/vm/nothing_late.sh ${logs})
+  endif()
+  set(${result} ${before} PARENT_SCOPE)
+endfunction()
+
 function(orrery_vm_test name)
   cmake_parse_arguments(ARG "SANITIZED;NO_DEBUG;LONG;IN_STEP" "KERNEL;CARDS;TIMEOUT;STATUS;RECORD"
     "COMMAND;OPTIONS;DEBUG_COMMAND;LONG_COMMAND" ${ARGN})
@@ -54,10 +63,7 @@ function(orrery_vm_test name)
     endif()
     # orrery-vm gives this kernel six times the limit.
     math(EXPR ctest_timeout "6 * ${ARG_TIMEOUT} + 240")
-    set(in_step)
-    if(ARG_IN_STEP)
-      set(in_step ${CMAKE_SOURCE_DIR}/tests/vm/nothing_late.sh ${CMAKE_SOURCE_DIR}/build/vm-tests/${test})
-    endif()
+    orrery_in_step(in_step "${ARG_IN_STEP}" ${CMAKE_SOURCE_DIR}/build/vm-tests/${test})
     add_test(NAME ${test} CONFIGURATIONS debug-kernel COMMAND ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
       ${in_step} $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel debug --timeout ${ARG_TIMEOUT}
       --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${ARG_OPTIONS} -- ${ARG_DEBUG_COMMAND})
@@ -94,10 +100,7 @@ function(orrery_vm_test name)
         ${ARG_CARDS})
       list(APPEND options --record ${folder})
     endif()
-    set(in_step)
-    if(ARG_IN_STEP)
-      set(in_step ${CMAKE_SOURCE_DIR}/tests/vm/nothing_late.sh ${CMAKE_SOURCE_DIR}/build/vm-tests/${test})
-    endif()
+    orrery_in_step(in_step "${ARG_IN_STEP}" ${CMAKE_SOURCE_DIR}/build/vm-tests/${test})
     add_test(NAME ${test} ${configuration} COMMAND ${record} ${CMAKE_SOURCE_DIR}/tests/vm/expect_status.sh ${ARG_STATUS}
       ${in_step} $<TARGET_FILE:orrery-vm> --cards ${ARG_CARDS} --kernel ${kernel} --timeout ${ARG_TIMEOUT}
       --logs ${CMAKE_SOURCE_DIR}/build/vm-tests/${test} ${options} -- ${command})
