@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 
 #include "tools/cards/cards.h"
 #include "tools/smi/links.h"
@@ -33,13 +34,14 @@ struct Matrix {
         return edges;
     }
 
-    // A link between the two; of several the fastest.
-    const Edge* link(unsigned from, unsigned to) const {
-        const Edge* best = nullptr;
+    // A link from the one to the other, seen this way; of several the fastest.
+    std::optional<Edge> link(unsigned from, unsigned to) const {
+        std::optional<Edge> best;
         for (const Edge& edge : edges) {
-            const bool joins = (edge.first.card == from && edge.second.card == to) ||
-                               (edge.first.card == to && edge.second.card == from);
-            if (joins && (best == nullptr || edge.gbps > best->gbps)) best = &edge;
+            for (const Edge& way : {edge, edge.back()}) {
+                const bool leads = way.first.card == from && way.second.card == to;
+                if (leads && (!best || way.gbps > best->gbps)) best = way;
+            }
         }
         return best;
     }
@@ -77,7 +79,7 @@ void show_topology(const std::vector<LinkedCard>& cards, const std::vector<Switc
         heads.push_back({card.name});
     heads.push_back({"PCI address"});
     text::Table table(std::move(heads));
-    std::set<std::pair<unsigned, unsigned>> links;  // Gbit/s, lanes
+    std::map<std::pair<unsigned, unsigned>, bool> links;  // Gbit/s and lanes: all have them each way
     bool hops = false, used = true, host = false, switched = false;
     for (unsigned from = 0; from < count; ++from) {
         std::vector<std::string> row{cards[from].name};
@@ -85,9 +87,10 @@ void show_topology(const std::vector<LinkedCard>& cards, const std::vector<Switc
             const auto& way = matrix.ways.between(from, to);
             if (from == to) {
                 row.push_back("X");
-            } else if (const Edge* edge = matrix.link(from, to)) {
+            } else if (const auto edge = matrix.link(from, to)) {
                 row.push_back(link_text(*edge));
-                links.emplace(edge->gbps, edge->lanes);
+                bool& even = links.try_emplace({edge->gbps, edge->lanes}, true).first->second;
+                even = even && edge->same_both_ways();
             } else if (way) {
                 row.push_back(fmt::format("{} hops", way->links));
                 hops = true;
@@ -107,10 +110,13 @@ void show_topology(const std::vector<LinkedCard>& cards, const std::vector<Switc
     fmt::print("{}\n{}\n", table.text(), topology::title_of(matrix.picture, matrix.form));
     text::Table legend({{""}, {""}});
     legend.row({"X", "the card itself"});
-    for (const auto& [gbps, lanes] : links)
-        legend.row(
-            {fmt::format("{}G x{}", gbps, lanes),
-             fmt::format("a link: {} Gbit/s each way on {} lane{}", gbps, lanes, lanes == 1 ? "" : "s")});
+    for (const auto& [link, even] : links) {
+        const auto [gbps, lanes] = link;
+        legend.row({fmt::format("{}G x{}", gbps, lanes),
+                    fmt::format("a link: {} Gbit/s {} on {} lane{}", gbps,
+                                even ? "each way" : "from the card on the left to the one above,", lanes,
+                                lanes == 1 ? "" : "s")});
+    }
     constexpr const char* kByHost = "copies go through the host's memory";
     if (hops)
         legend.row({"N hops",
@@ -195,6 +201,8 @@ void show_topology_json(const std::vector<LinkedCard>& cards, const std::vector<
                          {"state", link.state == topology::LinkState::kUp ? "up" : "degraded"},
                          {"lanes", link.edge.lanes},
                          {"gbps", link.edge.gbps},
+                         {"lanes_back", link.edge.back().lanes},
+                         {"gbps_back", link.edge.back().gbps},
                          {"latency_ns", link.edge.latency_ns}});
     }
     Json all{{"shape", topology::shape_name(matrix.form.shape)}};

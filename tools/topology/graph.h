@@ -12,8 +12,18 @@ namespace orrery::topology {
 struct Edge {
     Port first, second;  // of two different cards
     unsigned lanes = 0, gbps = 0, latency_ns = 0;
-    unsigned gbps_back = 0;  // from the second to the first, if lanes have failed one way; 0: the same
-    Edge back() const { return {second, first, lanes, gbps_back != 0 ? gbps_back : gbps, latency_ns, gbps}; }
+    // From the second to the first, if lanes have failed one way; 0: the same.
+    unsigned gbps_back = 0, lanes_back = 0;
+    Edge back() const {
+        return {second,
+                first,
+                lanes_back != 0 ? lanes_back : lanes,
+                gbps_back != 0 ? gbps_back : gbps,
+                latency_ns,
+                gbps,
+                lanes};
+    }
+    bool same_both_ways() const { return back().gbps == gbps && back().lanes == lanes; }
 };
 
 // The shortest way between two cards; of several with as many links, the fastest.

@@ -131,20 +131,34 @@ class Drawing {
     }
 
   private:
-    static std::string rate_text(const Edge& edge) { return fmt::format("{} Gbit/s", edge.gbps); }
+    // "400 Gbit/s", or of lanes that have failed one way "400 Gbit/s from card 0, 100 from card 1".
+    std::string both_ways(unsigned there, unsigned back, std::string_view unit, const Edge& edge) const {
+        if (there == back) return fmt::format("{} {}", there, unit);
+        return fmt::format("{} {} from {}, {} from {}", there, unit, picture_.cards[edge.first.card].name,
+                           back, picture_.cards[edge.second.card].name);
+    }
+    std::string rate_text(const Edge& edge) const {
+        return both_ways(edge.gbps, edge.back().gbps, "Gbit/s", edge);
+    }
 
     static bool alike(const Edge& a, const Edge& b) {
-        return a.lanes == b.lanes && a.gbps == b.gbps && a.latency_ns == b.latency_ns;
+        const auto one_way = [](const Edge& c, const Edge& d) {
+            return c.lanes == d.lanes && c.gbps == d.gbps && c.latency_ns == d.latency_ns;
+        };
+        return one_way(a, b) && one_way(a.back(), b.back());
     }
 
     // What is said once, below the picture, of all links.
     void find_common() {
         const auto& links = picture_.links;
         if (links.empty()) return;
-        common_ = links[0].edge;
-        for (const PictureLink& link : links)
-            if (!alike(link.edge, *common_)) common_.reset();
+        // Which way is which, a line of all links cannot say.
+        if (links[0].edge.same_both_ways() && std::ranges::all_of(links, [&](const PictureLink& link) {
+                return alike(link.edge, links[0].edge);
+            }))
+            common_ = links[0].edge;
         for (const PictureLink& link : links) {
+            if (!link.edge.same_both_ways()) continue;
             const auto same = std::ranges::count_if(
                 links, [&](const PictureLink& other) { return alike(link.edge, other.edge); });
             if (2 * same > std::ssize(links)) usual_ = link.edge;
@@ -231,7 +245,9 @@ class Drawing {
         const Point at = from + (to - from) * (across ? 0.32 : 0.5);
         label(at, rate_text(edge));
         if (link.state == LinkState::kDegraded)
-            label(at + Point{0, 16}, fmt::format("{} lane{}", edge.lanes, edge.lanes == 1 ? "" : "s"));
+            label(at + Point{0, 16},
+                  both_ways(edge.lanes, edge.back().lanes,
+                            std::max(edge.lanes, edge.back().lanes) == 1 ? "lane" : "lanes", edge));
     }
 
     // Where there is most room, and rather outside than inside.

@@ -41,6 +41,7 @@ std::vector<PictureLink> links_between(const std::vector<std::vector<orrLinkInfo
             if (!is_up(other) || other.peer_device != static_cast<int>(device) || other.peer_port != number)
                 continue;
             links.back().edge.gbps_back = other.gbps;
+            links.back().edge.lanes_back = other.lanes;
             if (other.state == orrLinkStateDegraded) links.back().state = LinkState::kDegraded;
         }
     return links;

@@ -101,6 +101,40 @@ TEST(Links, ShowWhatIsRefused) {
                 testing::ContainsRegex("card 0 +1 +. +. +. +. +42 +41 +0 +.\n"));
 }
 
+// Lanes that fail later are one end's, which sends by fewer.
+TEST(Topology, HasARateForEachDirection) {
+    const auto joined = [](int device, int peer, unsigned lanes, unsigned gbps) {
+        LinkPort port = up();
+        port.link.peer_device = peer;
+        port.link.lanes = lanes;
+        port.link.gbps = gbps;
+        return card(device, device == 0 ? "a" : "b", {port});
+    };
+    const auto shown = [](const std::vector<LinkedCard>& cards, auto show) {
+        testing::internal::CaptureStdout();
+        show(cards);
+        return testing::internal::GetCapturedStdout();
+    };
+    const auto matrix = [](const std::vector<LinkedCard>& cards) { show_topology(cards, {}); };
+    const auto json = [](const std::vector<LinkedCard>& cards) { show_topology_json(cards, {}, {}); };
+    const std::vector<LinkedCard> even{joined(0, 1, 4, 400), joined(1, 0, 4, 400)},
+        narrow{joined(0, 1, 4, 400), joined(1, 0, 1, 100)};
+    EXPECT_THAT(shown(even, matrix), testing::HasSubstr("a link: 400 Gbit/s each way on 4 lanes"));
+    const std::string text = shown(narrow, matrix);
+    EXPECT_THAT(text, testing::ContainsRegex("card 0 +X +400G x4 +a"));
+    EXPECT_THAT(text, testing::ContainsRegex("card 1 +100G x1 +X +b"));
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr("each way")));
+    EXPECT_THAT(text, testing::HasSubstr("100 Gbit/s from the card on the left to the one above, on 1 lane"));
+    const auto all = nlohmann::json::parse(shown(narrow, json));
+    const auto& link = all.at("links").at(0);
+    EXPECT_EQ(link.at("gbps"), 400);
+    EXPECT_EQ(link.at("gbps_back"), 100);
+    EXPECT_EQ(link.at("lanes"), 4);
+    EXPECT_EQ(link.at("lanes_back"), 1);
+    EXPECT_EQ(all.at("pairs").at(0).at("gbps"), 400);
+    EXPECT_EQ(all.at("pairs").at(1).at("gbps"), 100);
+}
+
 TEST(Counters, AreThoseOfTheSameCard) {
     const auto counted = [](int device, const char* address, std::uint64_t bytes) {
         LinkedCard made = card(device, address);

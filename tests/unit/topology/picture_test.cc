@@ -87,6 +87,24 @@ TEST(Pictures, SayTheRateOfManyLinksOnce) {
     EXPECT_THAT(svg, HasSubstr("Links without a label: 4 lanes, 400 Gbit/s each way, 500 ns."));
 }
 
+TEST(Pictures, SayWhichWayALinkHasLostLanes) {
+    Picture mesh = picture(Shape::kMesh, 8);
+    mesh.links[5].edge.gbps_back = 100;
+    mesh.links[5].edge.lanes_back = 1;
+    mesh.links[5].state = LinkState::kDegraded;
+    std::string svg = svg_of(mesh);
+    EXPECT_EQ(count(svg, "class=\"label\""), 2U);
+    EXPECT_THAT(svg, HasSubstr(">400 Gbit/s from card 0, 100 from card 6<"));
+    EXPECT_THAT(svg, HasSubstr(">4 lanes from card 0, 1 from card 6<"));
+    EXPECT_THAT(svg, HasSubstr("Links without a label: 4 lanes, 400 Gbit/s each way, 500 ns."));
+    Picture ring = picture(Shape::kRing, 4);
+    for (PictureLink& link : ring.links)
+        link.edge.gbps_back = 200;
+    svg = svg_of(ring);
+    expect_sound(svg);
+    EXPECT_THAT(svg, Not(HasSubstr("each way")));
+}
+
 TEST(Pictures, ATorusLeadsRoundAtItsBorders) {
     const std::string svg = svg_of(picture(Shape::kTorus, 12));
     EXPECT_THAT(svg, HasSubstr("<title>12 cards in a torus of 4 x 3</title>"));

@@ -34,8 +34,17 @@ smi_has 1 0 degraded 2/4 200
 smi_has 1 1 up 4 400
 smi_has 2 0 degraded 1/4 100
 
+orrery-smi topo >topo || fail "topo: $(cat topo)"
+topo_has() { grep -qE "$1" topo || fail "topo does not say $1: $(cat topo)"; }
+topo_has "^card 0 +X +200G x2 +2 hops "
+topo_has "^card 1 +200G x2 +X +400G x4 "
+topo_has "^card 2 +2 hops +100G x1 +X "
+topo_has "200 Gbit/s each way on 2 lanes"
+topo_has "400 Gbit/s from the card on the left to the one above, on 4 lanes"
+topo_has "100 Gbit/s from the card on the left to the one above, on 1 lane$"
+
 orrery-bench-p2p --model --size 1048576 --json >json || fail "p2p: status $?: $(cat json)"
-# GB/s of each pair by the rates above. Room below: see p2p.sh.
+# GB/s of each pair by the rates above, and of both ways at once by the sum of both. Room below: see p2p.sh.
 awk '
     function number(line) { sub(/.*: /, "", line); sub(/,$/, "", line); return line + 0 }
     function within(what, value, least, most) { if (value < least || value > most) wrong = wrong " " pair " " what " " value }
@@ -43,10 +52,14 @@ awk '
         allowed["0 1"] = allowed["1 0"] = allowed["0 2"] = 25
         allowed["1 2"] = 50
         allowed["2 1"] = allowed["2 0"] = 12.5
+        both["0 1"] = both["1 0"] = 50
+        both["0 2"] = both["2 0"] = 37.5
+        both["1 2"] = both["2 1"] = 62.5
     }
     /"from"/ { from = number($0) }
     /"to"/ { pair = from " " number($0); ++pairs }
     /"link_gb_per_s"/ { within("is expected to make", number($0), allowed[pair], allowed[pair]) }
     /"one_way_gb_per_s"/ { within("of its rate", number($0) / allowed[pair], 0.75, 1) }
+    /"both_ways_gb_per_s"/ { within("both ways", number($0) / both[pair], 0.75, 1) }
     END { if (pairs != 6 || wrong != "") { print pairs " pairs:" wrong; exit 1 } }
 ' json >wrong || fail "$(cat wrong json)"
