@@ -70,6 +70,7 @@ struct RecordHead {
         text;  // of Text: its number, from 1, in the order of the part; of others: their name, 0: none
 };
 static_assert(sizeof(RecordHead) == 8);
+inline constexpr std::size_t kLongestRecord = 0xffff;
 
 // Text: the head, then the text, zero-padded with at least one zero.
 inline constexpr std::uint32_t kMaxText = 1023;

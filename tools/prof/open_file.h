@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -58,9 +59,18 @@ class File {
         }
         return true;
     }
-    std::size_t read(void* data, std::size_t bytes, std::uint64_t offset) const {
-        const ssize_t got = ::pread(fd_, data, bytes, static_cast<off_t>(offset));
-        return got < 0 ? 0 : static_cast<std::size_t>(got);
+    // Less than was asked for at its end only. Nothing: it could not be read, and reason() says why.
+    std::optional<std::size_t> read(void* data, std::size_t bytes, std::uint64_t offset) const {
+        std::size_t done = 0;
+        while (done < bytes) {
+            const ssize_t got = ::pread(fd_, static_cast<char*>(data) + done, bytes - done,
+                                        static_cast<off_t>(offset + done));
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0) return {};
+            if (got == 0) break;
+            done += static_cast<std::size_t>(got);
+        }
+        return done;
     }
     bool is_stored() const { return ::fdatasync(fd_) == 0; }
     // What was written is gone, and the next is written in its place.

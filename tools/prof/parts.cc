@@ -22,19 +22,7 @@ using text::Result;
 
 constexpr std::uint64_t kRecordsAt = 4096;  // in a part, see part.cc
 constexpr std::size_t kPiece = std::size_t{1} << 20;
-constexpr std::uint64_t kLongestRecord = 0xffff;
 constexpr int kToRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
-
-// The head of the part that a process writes or wrote, which may be anybody's program.
-std::optional<PartHead> head_of(const File& part) {
-    PartHead head{};
-    if (!part.is_open() || !part.is_regular() || part.read(&head, sizeof head, 0) != sizeof head ||
-        head.magic != kPartMagic)
-        return {};
-    const std::uint64_t size = part.size();
-    head.bytes = std::min(head.bytes, size < kRecordsAt ? 0 : size - kRecordsAt) / 8 * 8;
-    return head;
-}
 
 // The process that a part's name says; 0: it is no such name.
 std::uint64_t pid_of(const fs::path& part) {
@@ -44,13 +32,42 @@ std::uint64_t pid_of(const fs::path& part) {
     return error == std::errc{} && *end == '-' ? pid : 0;
 }
 
-// Why this is no head of the process's; empty: it is one.
-std::string fault_of(const PartHead& head, const fs::path& path) {
+// The head of what a process writes or wrote, which may be anybody's program.
+struct Begun {
+    PartHead head{};
+    std::uint64_t stated = 0;  // bytes of records, as it says; head.bytes are those that there are
+    bool is_part = false;
+    std::string fault;  // why it is none, although it has a part's name and its process has begun it
+};
+
+Begun begun(const File& part, const fs::path& path) {
+    Begun one;
     const std::uint64_t pid = pid_of(path);
-    if (pid == 0) return "no process of the command has a file of that name";
-    if (head.magic != kPartMagic) return "it does not begin as one does";
-    if (head.pid != pid) return fmt::format("it says that it is of process {}", head.pid);
-    return "";
+    if (pid == 0) return one;  // a process may put whatever it likes there
+    if (!part.is_open()) {
+        one.fault = fmt::format("it cannot be read: {}", reason());
+        std::error_code error;
+        if (!fs::is_regular_file(fs::symlink_status(path, error))) one.fault.clear();
+        return one;
+    }
+    if (!part.is_regular()) return one;
+    PartHead& head = one.head;
+    const std::uint64_t size = part.size();
+    const auto got = part.read(&head, sizeof head, 0);
+    if (!got) {
+        one.fault = fmt::format("it cannot be read: {}", reason());
+    } else if (head.magic == 0 && size <= kRecordsAt) {
+        // Its process has come no further.
+    } else if (*got != sizeof head || head.magic != kPartMagic) {
+        one.fault = "it does not begin as one does";
+    } else if (head.pid != pid) {
+        one.fault = fmt::format("it says that it is of process {}", head.pid);
+    } else {
+        one.is_part = true;
+        one.stated = head.bytes;
+        head.bytes = std::min(head.bytes, size < kRecordsAt ? 0 : size - kRecordsAt) / 8 * 8;
+    }
+    return one;
 }
 
 struct Good {
@@ -65,7 +82,13 @@ Good look_through(const File& part, const PartHead& head, std::vector<char>& pie
     Good good;
     while (good.bytes < head.bytes && !check.is_done()) {
         const std::size_t want = std::min<std::uint64_t>(piece.size(), head.bytes - good.bytes);
-        const std::size_t got = part.read(piece.data(), want, kRecordsAt + good.bytes);
+        const auto read = part.read(piece.data(), want, kRecordsAt + good.bytes);
+        if (!read) {
+            good.fault =
+                fmt::format("from byte {} on it cannot be read: {}", kRecordsAt + good.bytes, reason());
+            return good;
+        }
+        const std::size_t got = *read;
         const std::size_t fine = check.look({piece.data(), got}, got == want && want == piece.size());
         if (!take(piece.data(), fine)) return good;
         good.bytes += fine;
@@ -86,19 +109,11 @@ Good look_through(const File& part, const PartHead& head, std::vector<char>& pie
 // back in.
 Result<void> append(const File& to, const fs::path& path, Recorded& recorded, bool at_end) {
     const File part(path, kToRead);
-    const std::string closed = part.is_open() ? "" : fmt::format("it cannot be read: {}", reason());
-    std::error_code error;
-    if (part.is_open() ? !part.is_regular() : !fs::is_regular_file(fs::symlink_status(path, error)))
-        return {};
-    PartHead head{};
-    (void)part.read(&head, sizeof head, 0);
-    std::string fault = part.is_open() ? fault_of(head, path) : closed;
-    if (!fault.empty()) {
-        recorded.spoilt.push_back({path, "", fault, false});
+    auto [head, stated, is_part, fault] = begun(part, path);
+    if (!is_part) {
+        if (!fault.empty()) recorded.spoilt.push_back({path, "", fault, false});
         return {};
     }
-    const std::uint64_t stated = head.bytes, size = part.size();
-    head.bytes = std::min(head.bytes, size < kRecordsAt ? 0 : size - kRecordsAt) / 8 * 8;
     // What is saved on the way is not all that the command did, whichever of its processes have ended.
     if (!at_end) head.ended = 0;
     std::vector<char> piece(kPiece);
@@ -140,21 +155,21 @@ Result<void> append(const File& to, const fs::path& path, Recorded& recorded, bo
     return {};
 }
 
-// Its first bytes, `most` at most.
-Result<void> copy(const fs::path& part, const std::string& to, std::uint64_t most) {
-    const File from(part, kToRead);
+// Its first bytes, `most` at most: how many.
+Result<std::uint64_t> copy(const File& from, const std::string& to, std::uint64_t most) {
     if (!from.is_open()) return fail("{}", reason());
     const File copy(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK);
     if (!copy.is_open() || !copy.is_regular()) return fail("{}", copy.is_open() ? "it is no file" : reason());
     std::vector<char> piece(kPiece);
-    for (std::uint64_t done = 0; done < most;) {
-        const std::size_t got =
-            from.read(piece.data(), std::min<std::uint64_t>(piece.size(), most - done), done);
-        if (got == 0) break;
-        if (!copy.write(piece.data(), got)) return fail("{}", reason());
-        done += got;
+    std::uint64_t done = 0;
+    while (done < most) {
+        const auto got = from.read(piece.data(), std::min<std::uint64_t>(piece.size(), most - done), done);
+        if (!got) return fail("it cannot be read: {}", reason());
+        if (*got == 0) break;
+        if (!copy.write(piece.data(), *got)) return fail("{}", reason());
+        done += *got;
     }
-    return {};
+    return done;
 }
 
 }  // namespace
@@ -163,12 +178,12 @@ SoFar so_far(const std::string& parts) {
     SoFar sums;
     std::error_code error;
     for (fs::directory_iterator entry(parts, error), end; !error && entry != end; entry.increment(error)) {
-        const auto head = head_of(File(entry->path(), kToRead));
-        if (!head) continue;
+        const Begun one = begun(File(entry->path(), kToRead), entry->path());
+        if (!one.is_part) continue;
         ++sums.processes;
-        sums.bytes += head->bytes;
-        sums.lost += head->lost;
-        sums.ended += head->ended;
+        sums.bytes += one.head.bytes;
+        sums.lost += one.head.lost;
+        sums.ended += one.head.ended;
     }
     return sums;
 }
@@ -197,21 +212,35 @@ bool keep_spoilt(const std::string& profile, std::uint64_t limit, Recorded& reco
     std::error_code error;
     const bool beside = fs::is_regular_file(profile, error);
     bool all = true;
+    // For all of them together: what they have in them, and how many there are, is their programs' to say.
+    std::uint64_t room = limit + kRecordsAt;
     for (const Recorded::Spoilt& one : recorded.spoilt) {
         const std::string name = one.part.filename(), kept = fmt::format("{}.{}.spoilt", profile, name);
-        const std::uint64_t pid = pid_of(one.part);
-        const Result<void> copied =
-            beside ? copy(one.part, kept, limit + kRecordsAt) : fail("{} is no file", profile);
-        all = all && copied;
+        const File part(one.part, kToRead);
+        std::string becomes;
+        if (const std::uint64_t size = part.is_open() ? part.size() : 0; beside && size > 0 && room == 0) {
+            becomes = "as it was it is not kept: the others that were spoilt have all the room of --limit";
+        } else if (const auto copied = beside ? copy(part, kept, room)
+                                              : Result<std::uint64_t>(fail("{} is no file", profile));
+                   copied) {
+            room -= *copied;
+            becomes = *copied < size
+                          ? fmt::format(
+                                "its first {} of {} bytes as it was are kept in {}: --limit is the room "
+                                "of all that were spoilt",
+                                *copied, size, kept)
+                          : fmt::format("as it was it is kept in {}", kept);
+        } else {
+            all = false;
+            becomes = fmt::format("as it was it stays in {} ({} cannot be made: {})", one.part.string(), kept,
+                                  copied.error().text);
+        }
         recorded.told.push_back(
-            fmt::format("the part of {}{} is spoilt: {}. {}; {}",
-                        pid == 0 ? "file " + name : fmt::format("process {}", pid),
+            fmt::format("the part of process {}{} is spoilt: {}. {}; {}", pid_of(one.part),
                         one.command.empty() ? "" : fmt::format(" ({})", one.command), one.fault,
                         one.is_cut ? fmt::format("What was before that is in {}", profile)
                                    : fmt::format("It is not in {}", profile),
-                        copied ? fmt::format("as it was it is kept in {}", kept)
-                               : fmt::format("as it was it stays in {} ({} cannot be made: {})",
-                                             one.part.string(), kept, copied.error().text)));
+                        becomes));
     }
     return all;
 }

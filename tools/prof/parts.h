@@ -23,8 +23,9 @@ SoFar so_far(const std::string& parts);
 // `recorded.spoilt`.
 text::Result<void> put_together(const std::string& parts, const File& to, Recorded& recorded, bool at_end);
 
-// Keeps what is spoilt as it was beside the profile, and says of each in `recorded.told` what became of it;
-// of one that is longer, `limit` bytes. False: one could not be kept, and its file must stay.
+// Keeps what is spoilt as it was beside the profile, and says of each in `recorded.told` what became of it.
+// All together have the room of one part, which has `limit` bytes of records: what has none is left out.
+// False: one could not be kept, and its file must stay.
 bool keep_spoilt(const std::string& profile, std::uint64_t limit, Recorded& recorded);
 
 }  // namespace orrery::prof

@@ -25,12 +25,14 @@ bool take(std::string_view& bytes, Struct& value) {
     return true;
 }
 
-constexpr std::size_t kLongestRecord = 0xffff;
+// Who puts parts together says where one was cut; no process does.
+enum class Cuts : std::uint8_t { kAtTheEnd, kNone };
 
 // Of the records of a process. `offset` in the file is what problems name.
 class Records {
   public:
-    Records(Process& process, std::uint64_t offset) : process_(process), offset_(offset) {}
+    Records(Process& process, std::uint64_t offset, Cuts cuts)
+        : process_(process), offset_(offset), cuts_(cuts) {}
 
     // `step` is called now and then, with the bytes of it that are left. With `more` to come, it leaves what
     // may be the beginning of a record.
@@ -47,6 +49,7 @@ class Records {
             }
             if (head.bytes < sizeof head || head.bytes % 8 != 0 || head.bytes > bytes.size())
                 return wrong(fmt::format("has a record of {} bytes, which cannot be", head.bytes));
+            if (process_.cut) return wrong("goes on behind the word of what was cut");
             auto good = read(type, head, bytes.substr(0, head.bytes));
             if (!good) return good;
             bytes.remove_prefix(head.bytes);
@@ -216,6 +219,7 @@ class Records {
         return {};
     }
     Result<void> add_cut(std::string_view bytes) {
+        if (cuts_ == Cuts::kNone) return wrong("has a word of what was cut, which no process writes");
         CutRecord cut{};
         if (!take(bytes, cut)) return wrong("has a word of what was cut that is too short");
         process_.cut = cut;
@@ -255,6 +259,7 @@ class Records {
 
     Process& process_;
     std::uint64_t offset_;
+    const Cuts cuts_;
     bool at_end_ = false;
     std::map<std::uint32_t, std::uint32_t> sets_;  // of samples, by device
     std::set<std::uint32_t> cards_;
@@ -284,7 +289,7 @@ void find_begin(Profile& profile) {
 }  // namespace
 
 struct PartCheck::Reader {
-    Reader(const PartHead& head, std::uint64_t offset) : records(process, offset) {
+    Reader(const PartHead& head, std::uint64_t offset) : records(process, offset, Cuts::kNone) {
         process.lost = head.lost;
     }
     Process process;
@@ -340,7 +345,7 @@ Result<Profile> parse_profile(std::string_view bytes, const std::function<void(d
         process.lost = part.lost;
         process.ended = part.ended != 0;
         process.command.assign(part.command, ::strnlen(part.command, sizeof part.command));
-        auto read = Records(process, at + sizeof part)
+        auto read = Records(process, at + sizeof part, Cuts::kAtTheEnd)
                         .read(bytes.substr(0, part.bytes), false, [&](std::size_t left) {
                             if (!read_so_far) return;
                             const std::size_t done = at + sizeof part + part.bytes - left;

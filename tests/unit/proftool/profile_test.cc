@@ -180,6 +180,33 @@ TEST(Profile, ThatContradictsItselfIsRefused) {
                 "too short");
 }
 
+// Who puts parts together says that something was cut: the last of what there is.
+TEST(Profile, HasAWordOfWhatWasCutAtTheEndOfAPartOnly) {
+    const CutRecord cut{{static_cast<std::uint16_t>(Type::kCut), sizeof cut, 0}, 5'000, 96};
+    MadePart part = a_part();
+    part.add(cut);
+    const std::string last = part.bytes();
+    part.add(RecordHead{});  // nothing more
+    ASSERT_TRUE(parse_profile(made_profile(part.bytes())));
+    MadePart twice = a_part();
+    twice.add(cut);
+    twice.add(cut);
+    MadePart more = a_part();
+    more.add(cut);
+    more.call(1, 2'000, 2'500);
+    for (const MadePart* const bad : {&twice, &more}) {
+        const auto read = parse_profile(made_profile(bad->bytes()));
+        ASSERT_FALSE(read);
+        EXPECT_THAT(read.error().text, HasSubstr("it goes on behind the word of what was cut"));
+    }
+    PartHead head{};
+    std::memcpy(&head, last.data(), sizeof head);
+    PartCheck check(head, 0);
+    const std::size_t good = check.look(std::string_view(last).substr(sizeof head), false);
+    EXPECT_EQ(good, last.size() - sizeof head - sizeof cut);
+    EXPECT_THAT(check.fault(), HasSubstr("which no process writes"));
+}
+
 // Of a part by anybody, with its records behind byte 0: what is good of it, looked at by pieces.
 std::string good_part(const PartHead& head, std::string_view records, std::size_t piece, bool& faulty) {
     PartCheck check(head, 0);

@@ -1,6 +1,7 @@
 // orrery-prof record with programs that are linked with the real library, whatever becomes of them.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,13 +22,30 @@
 #include <set>
 #include <string>
 
+#include "tests/unit/proftool/made_profile.h"
+#include "tools/prof/parts.h"
 #include "tools/prof/profile.h"
+
+namespace {
+std::int64_t pread_fails_from = -1;  // this byte of a file, as of a bad disk; -1: none
+}
+
+// The linker puts this before the system's (--wrap).
+extern "C" ssize_t __real_pread(int fd, void* data, std::size_t bytes, off_t offset);
+extern "C" ssize_t __wrap_pread(int fd, void* data, std::size_t bytes, off_t offset);
+extern "C" ssize_t __wrap_pread(int fd, void* data, std::size_t bytes, off_t offset) {
+    if (pread_fails_from < 0 || offset + static_cast<off_t>(bytes) <= pread_fails_from)
+        return __real_pread(fd, data, bytes, offset);
+    errno = EIO;
+    return -1;
+}
 
 namespace orrery::prof::test {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class Record : public ::testing::Test {
@@ -369,7 +388,7 @@ TEST_F(RecordOfSpoilt, LeavesOutWhatIsNoPart) {
         {"printf x | dd of=$part bs=1 conv=notrunc 2>/dev/null", "it does not begin as one does"},
         {"printf '\\001\\0\\0\\0\\0\\0\\0\\0' | dd of=$part bs=1 seek=32 conv=notrunc 2>/dev/null",
          "it says that it is of process 1"},
-        {"truncate -s 0 $part", "it does not begin as one does"},
+        {"dd if=/dev/zero of=$part bs=256 count=1 conv=notrunc 2>/dev/null", "it does not begin as one does"},
     };
     for (const auto& [spoil, why] : cases) {
         SCOPED_TRACE(spoil);
@@ -379,10 +398,68 @@ TEST_F(RecordOfSpoilt, LeavesOutWhatIsNoPart) {
         ASSERT_EQ(all.processes.size(), 1u);
         expect_other_whole(all.processes[0]);
     }
-    // What is no process's at all, and nothing but that.
+}
+
+// What a process leaves there is none of orrery-prof's business, but for parts.
+TEST_F(RecordOfSpoilt, SaysNothingOfOtherFilesAndOfPartsThatHadOnlyBegun) {
+    for (const char* left :
+         {"head -c 4096 /dev/zero >4711-0; : >4712-0", "yes | head -c 9000 >core; : >x-0"}) {
+        EXPECT_EQ(run(fmt::format("record -o x -- sh -c '{}; cd $ORRERY_PROF_PARTS; {}'", PROGRAM, left)), 0);
+        EXPECT_THAT(output_, Not(HasSubstr("spoilt")));
+        EXPECT_EQ(profile().processes.size(), 1u);
+        EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2) << "tmp and x";
+    }
     EXPECT_EQ(run(fmt::format("record -o x -- sh -c '{}; cd $ORRERY_PROF_PARTS; mv * other'", PROGRAM)), 1);
-    EXPECT_THAT(output_, HasSubstr("the part of file other is spoilt: no process of the command has"));
-    EXPECT_THAT(output_, HasSubstr("nothing was recorded that can be read"));
+    EXPECT_THAT(output_, HasSubstr("nothing was recorded: no process of the command called liborrery"));
+}
+
+// A process may leave as many as it likes.
+TEST_F(RecordOfSpoilt, KeepsOfAllTogetherAsMuchAsAPartMayHave) {
+    constexpr std::uintmax_t kRoom = (1 << 20) + 4'096, kEach = 900'000;
+    const std::string script = fmt::format(
+        "{}; cd $ORRERY_PROF_PARTS; for i in 1 2 3; do yes | head -c {} >$i-0; done", PROGRAM, kEach);
+    EXPECT_EQ(run(fmt::format("record -o x --limit 1 -- sh -c '{}'", script)), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("as it was it is kept in x.1-0.spoilt"));
+    EXPECT_THAT(output_, HasSubstr(fmt::format("its first {} of {} bytes as it was are kept in x.2-0.spoilt",
+                                               kRoom - kEach, kEach)));
+    EXPECT_THAT(output_,
+                HasSubstr("the part of process 3 is spoilt: it does not begin as one does. It is not in "
+                          "x; as it was it is not kept"));
+    EXPECT_EQ(fs::file_size(folder_ / "x.1-0.spoilt"), kEach);
+    EXPECT_EQ(fs::file_size(folder_ / "x.2-0.spoilt"), kRoom - kEach);
+    EXPECT_FALSE(fs::exists(folder_ / "x.3-0.spoilt"));
+    EXPECT_EQ(profile().processes.size(), 1u);
+}
+
+// A disk that gives back an error is no end of a file.
+TEST_F(RecordOfSpoilt, SaysWhatCannotBeRead) {
+    MadePart part;
+    part.call(part.text("orrMemcpy"), 2'000, 2'500);
+    std::string bytes = part.bytes();
+    bytes.insert(sizeof(PartHead), 4'096 - sizeof(PartHead), '\0');
+    const fs::path parts = folder_ / "parts";
+    fs::create_directory(parts);
+    std::ofstream(parts / "100-0", std::ios::binary) << bytes;
+    const auto put = [&](std::int64_t from) {
+        Recorded recorded;
+        pread_fails_from = from;
+        {
+            const File to(folder_ / "x", O_WRONLY | O_CREAT | O_TRUNC);
+            EXPECT_TRUE(put_together(parts, to, recorded, true));
+        }
+        EXPECT_EQ(keep_spoilt(folder_ / "x", 1 << 20, recorded), from < 0);
+        pread_fails_from = -1;
+        output_ = fmt::format("{}", fmt::join(recorded.told, "\n"));
+        return recorded.processes;
+    };
+    EXPECT_EQ(put(-1), 1u);
+    EXPECT_EQ(output_, "");
+    EXPECT_EQ(put(4'100), 1u);
+    EXPECT_THAT(output_, HasSubstr("is spoilt: from byte 4096 on it cannot be read: Input/output error."));
+    EXPECT_THAT(output_, HasSubstr(".spoilt cannot be made: it cannot be read: Input/output error)"));
+    EXPECT_TRUE(profile().processes.at(0).cut);
+    EXPECT_EQ(put(0), 0u);
+    EXPECT_THAT(output_, HasSubstr("is spoilt: it cannot be read: Input/output error."));
 }
 
 // It is in the file that is saved on the way, too, which is all there is if the VM is lost.
