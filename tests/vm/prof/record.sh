@@ -45,7 +45,7 @@ orrery-prof trace /tmp/sample.prof -o /tmp/trace.json
 orrery-prof trace /tmp/sample.prof --perfetto -o /tmp/trace.pb
 [ -s /tmp/trace.pb ]
 # The same with what each kernel and copy did, and the cards' counters over time: the sample does what it did.
-orrery-prof record -o /tmp/counted.prof --counters --samples 6 -- vector_basics --quick
+orrery-prof record -o /tmp/counted.prof --counters --samples 7 -- vector_basics --quick
 orrery-prof stat /tmp/counted.prof > /tmp/stat
 grep -Eq '^  orrLaunchKernel +9 ' /tmp/stat
 cat /tmp/stat

@@ -17,7 +17,7 @@ for sample in $samples; do
     $sample --quick --exact >/tmp/plain
     cat /tmp/plain
     [ "$(grep -Ev "$several" /tmp/plain | grep -Ec '[0-9]\.[0-9]{3} ns .* yes$')" -gt 0 ] || fail "$sample says no time"
-    for how in "--counters --samples 6 --pc 0.1" "--trace-core 0:0:0-100000"; do
+    for how in "--counters --samples 7 --pc 0.1" "--trace-core 0:0:0-100000"; do
         # shellcheck disable=SC2086
         orrery-prof record -o /tmp/profile $how -- $sample --quick --exact >/tmp/profiled || fail "$sample, with $how: status $?: $(cat /tmp/profiled)"
         grep -Ev "$several" /tmp/plain >/tmp/want
@@ -56,7 +56,7 @@ results() {
     sed -E -e '/^  cards were behind each other/d' -e "/$computed/b" -e 's/[0-9]+([.,e-]+[0-9]+)*( ?(ns|us|ms|s))?/N/g' -e 's/ +/ /g' "$1" |
         sort
 }
-record="orrery-prof record --counters --samples 6 --pc 0.1"
+record="orrery-prof record --counters --samples 7 --pc 0.1"
 # same COMMAND...: twice, plain and profiled; $counters are those that have to be the same.
 same() {
     # shellcheck disable=SC2086

@@ -13,7 +13,7 @@ column() { # NAME of FILE, summed; of rows alone: how many
 }
 # Both ask for the same samples, of counters and of vector cores.
 WITNESS_SAMPLES=6000 WITNESS_PC=1000 ORR_PROF_TOOL=$witness \
-    orrery-prof record -o /tmp/two.prof --samples 6 --pc 1 -- vector_basics --quick >/tmp/out 2>/tmp/said || fail "$(cat /tmp/said)"
+    orrery-prof record -o /tmp/two.prof --samples 7 --pc 1 -- vector_basics --quick >/tmp/out 2>/tmp/said || fail "$(cat /tmp/said)"
 cat /tmp/said
 orrery-prof export /tmp/two.prof --csv /tmp/two
 grep '^witness: calls' /tmp/said >/tmp/witness || fail "it heard nothing"
@@ -47,7 +47,7 @@ orrery-prof compare /tmp/two.prof /tmp/ranges.prof >/tmp/changes
 [ "$(grep -Ec '^  (saxpy|scan_parts|transpose|softmax|layer_norm) +1 +1 .* exactly equal$' /tmp/changes)" = 5 ] || fail "model time: $(cat /tmp/changes)"
 # With others each: who comes second is told who has what, and the first one's go on.
 WITNESS_SAMPLES=9000 WITNESS_PC=2000 ORR_PROF_TOOL=$witness \
-    orrery-prof record -o /tmp/other.prof --samples 6 --pc 1 -- vector_basics --quick >/tmp/out 2>/tmp/said || fail "$(cat /tmp/said)"
+    orrery-prof record -o /tmp/other.prof --samples 7 --pc 1 -- vector_basics --quick >/tmp/out 2>/tmp/said || fail "$(cat /tmp/said)"
 cat /tmp/said
 # The tool that started last is told first of a call's end, so the witness asks first.
 grep -Eq "^orrery-prof: no samples of device 0: tool 'witness' has samples of device 0's counters, [0-9]+ of them each 9000 ns" /tmp/said || fail "samples"
@@ -81,7 +81,7 @@ vector_basics --quick >/tmp/out 2>&1 || fail "the card: $(cat /tmp/out)"
 # A user records his own work, and not what the whole card does.
 echo 'user:x:1000:1000::/tmp:/bin/sh' >>/etc/passwd
 sed -i 's/^\(render:.*:\)[^:]*$/\1user/' /etc/group
-su user -c 'cd /tmp && orrery-prof record -o user.prof --counters --samples 6 --pc 3 -- vector_basics --quick' >/tmp/out 2>/tmp/said || fail "a user: $(cat /tmp/said)"
+su user -c 'cd /tmp && orrery-prof record -o user.prof --counters --samples 7 --pc 3 -- vector_basics --quick' >/tmp/out 2>/tmp/said || fail "a user: $(cat /tmp/said)"
 cat /tmp/said
 [ "$(grep -c 'no samples of device' /tmp/said)" = 1 ] || fail "what a user is told"
 grep -q "show what others do there, and need CAP_PERFMON" /tmp/said || fail "what a user is told"

@@ -63,7 +63,7 @@ tail -c 80 /tmp/pty | grep -q "$(printf '\033')\[?1049l" || fail "screen: $(cat 
 # What a profile says of the link between the cards: what copies carried, in each direction the same on both sides; and of
 # all ports.
 rm -f /share/halo.prof # an earlier run's
-orrery-prof record -o /tmp/halo.prof --samples 6 -- halo --quick >/tmp/out 2>&1 || fail "halo: $(cat /tmp/out)"
+orrery-prof record -o /tmp/halo.prof --samples 7 -- halo --quick >/tmp/out 2>&1 || fail "halo: $(cat /tmp/out)"
 cp /tmp/halo.prof /share/halo.prof || fail "a share" # for vm.prof_page
 orrery-prof report /tmp/halo.prof >/tmp/report || fail "report"
 links=$(grep -Ec '^    port 0 +device [01] +50 +500\.000 ns +64\.0 KiB +[0-9.]+ +[0-9.]+ % +64\.0 KiB +[0-9.]+ +[0-9.]+ %$' /tmp/report)
