@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,12 +31,11 @@ namespace {
 std::int64_t pread_fails_from = -1;  // this byte of a file, as of a bad disk; -1: none
 }
 
-// The linker puts this before the system's (--wrap).
-extern "C" ssize_t __real_pread(int fd, void* data, std::size_t bytes, off_t offset);
+// The linker puts this in the place of the system's (--wrap). Sanitizers have one of their own there.
 extern "C" ssize_t __wrap_pread(int fd, void* data, std::size_t bytes, off_t offset);
 extern "C" ssize_t __wrap_pread(int fd, void* data, std::size_t bytes, off_t offset) {
     if (pread_fails_from < 0 || offset + static_cast<off_t>(bytes) <= pread_fails_from)
-        return __real_pread(fd, data, bytes, offset);
+        return ::syscall(SYS_pread64, fd, data, bytes, offset);
     errno = EIO;
     return -1;
 }
