@@ -42,7 +42,8 @@ struct Cards {
                      .reductions = &reductions,
                      .port = 0,
                      .drained = [this](std::uint32_t number) { drained += number; },
-                     .cannot = [](const link::Message&, link::Status) {}},
+                     .cannot = [](const link::Message&, link::Status) {},
+                     .answered = {}},
                     kSwitching, 50'000'000'000) {
         for (auto& port : net[1].ports)
             if (port) port->reset();

@@ -383,7 +383,7 @@ double longest_way_ns() {
 TEST(GroupUnits, BarriersInStreamsAreTheCards) {
     if (device_count() < 2) GTEST_SKIP() << "needs two cards";
     constexpr unsigned kRounds = 16, kSlots = 12, kPlays = 5;
-    constexpr double kFirmwareNs = 4'000;
+    constexpr double kFirmwareNs = 6'000;
     std::vector<std::unique_ptr<OnAllCards>> all;
     while (all.size() < kSlots)
         all.push_back(std::make_unique<OnAllCards>());
