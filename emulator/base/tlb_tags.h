@@ -119,14 +119,23 @@ class Invalidations {
     std::uint64_t count_ = 0;
 };
 
+// Translations that were needed, those of them that were not at hand, and entries of tables that were read
+// for these.
 struct TlbLookups {
-    std::uint64_t all = 0, missed = 0, walked = 0;  // the last: entries of tables
+    std::uint64_t all = 0, missed = 0, walked = 0;
     // One, as TlbTags::use() said.
     void add(unsigned entries) {
         ++all;
         missed += entries != 0 ? 1 : 0;
         walked += entries;
     }
+    TlbLookups& operator+=(const TlbLookups& other) {
+        all += other.all;
+        missed += other.missed;
+        walked += other.walked;
+        return *this;
+    }
+    bool operator==(const TlbLookups&) const = default;
 };
 
 class TlbTags {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "emulator/base/access.h"
+#include "emulator/base/tlb_tags.h"
 
 namespace orrery::emu {
 
@@ -51,17 +52,13 @@ struct MemoryCounts {
 struct AccessCounts {
     MemoryCounts vram, host;
     std::uint64_t waited = 0;  // cycles for the answers to loads and atomics that are not in rows
-    // Translations that were needed, those of them that were not at hand, and entries that were read for
-    // these.
-    std::uint64_t lookups = 0, missed = 0, walked = 0;
+    TlbLookups tlb;
     MemoryCounts& of(PagePlace place) { return place == PagePlace::kHost ? host : vram; }
     AccessCounts& operator+=(const AccessCounts& other) {
         vram += other.vram;
         host += other.host;
         waited += other.waited;
-        lookups += other.lookups;
-        missed += other.missed;
-        walked += other.walked;
+        tlb += other.tlb;
         return *this;
     }
     bool operator==(const AccessCounts&) const = default;

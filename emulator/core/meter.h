@@ -119,7 +119,7 @@ class Meter {
         if (place == PagePlace::kOwn || bytes == 0) return;
         const std::uint64_t walked = walk(va, huge) * kLine;
         // One for each page, however many of them the host takes at once.
-        counts_.lookups += (va % kPage + bytes - 1) / kPage;
+        counts_.tlb.all += (va % kPage + bytes - 1) / kPage;
         MemoryCounts& counts = counts_.of(place);
         (write ? counts.written : counts.read) += bytes;
         if (write) return;
@@ -223,11 +223,9 @@ class Meter {
     }
     // Lines of tables that have to be read before the page is known.
     std::uint64_t walk(std::uint64_t va, bool huge) {
-        const std::uint64_t lines = tlb_.use(space_, va, huge);
+        const unsigned lines = tlb_.use(space_, va, huge);
         counts_.vram.read += lines * kLine;
-        ++counts_.lookups;
-        counts_.missed += lines != 0 ? 1 : 0;
-        counts_.walked += lines;
+        counts_.tlb.add(lines);
         return lines;
     }
     std::uint64_t waits(std::uint64_t cycles) {

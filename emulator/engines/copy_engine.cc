@@ -6,6 +6,7 @@
 
 #include "emulator/engines/past_caches.h"
 #include "emulator/engines/save_area.h"
+#include "emulator/memory/tlb_counters.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu {
@@ -114,7 +115,7 @@ void CopyEngine::fetch_descriptor(ModelTime now) {
     tlb_.follow(context_.mmu.invalidations(), pointer_.asid);
     const auto fetched = fetch(context_.mmu, pointer_, tlb_, context_.workers);
     if (!fetched) return end(ORR_DONE_FAULT, fetched.error().code, fetched.error().va);
-    count(fetched->lookups);
+    count_lookups(context_.counters, ORR_CTR_COPY_TLB_LOOKUPS, fetched->lookups);
     count(false, false, fetched->traffic.vram);
     count(true, false, fetched->traffic.from_host);
     const MemoryConfig& memory = context_.memory.config();
@@ -462,7 +463,7 @@ std::uint64_t CopyEngine::walks(std::uint64_t va, std::uint64_t bytes, bool huge
     TlbLookups lookups;
     for (std::uint64_t at = va & ~(page - 1); at < va + bytes; at += page)
         lookups.add(tlb_.use(job_.asid, at, huge));
-    count(lookups);
+    count_lookups(context_.counters, ORR_CTR_COPY_TLB_LOOKUPS, lookups);
     return lookups.walked;
 }
 

@@ -124,11 +124,6 @@ class CopyEngine final : public EnginePort, private Asker {
     bool refill(Run& run, std::uint64_t va, Access access);
     // Entries of tables that are read for the pages of these bytes.
     std::uint64_t walks(std::uint64_t va, std::uint64_t bytes, bool huge);
-    void count(const TlbLookups& lookups) {
-        context_.counters.add(ORR_CTR_COPY_TLB_LOOKUPS, lookups.all);
-        context_.counters.add(ORR_CTR_COPY_TLB_MISSES, lookups.missed);
-        context_.counters.add(ORR_CTR_COPY_TLB_WALKED, lookups.walked);
-    }
     // True: the pages that it is at are not known before `free_`.
     bool waits_for_walks(ModelTime now);
     std::uint64_t move_piece(Chunk& chunk);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emulator/engines/vector_unit_impl.h"
+#include "emulator/memory/tlb_counters.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu {
@@ -430,11 +431,7 @@ bool VectorUnit::Impl::was_in_order(const orr_desc_kernel& desc) {
 
 void VectorUnit::Impl::count_work(const Quantum& did) {
     if (did.barriers != 0) context.counters.add(ORR_CTR_VECTOR_BARRIERS, did.barriers);
-    if (did.accesses.lookups != 0) {
-        context.counters.add(ORR_CTR_VECTOR_TLB_LOOKUPS, did.accesses.lookups);
-        context.counters.add(ORR_CTR_VECTOR_TLB_MISSES, did.accesses.missed);
-        context.counters.add(ORR_CTR_VECTOR_TLB_WALKED, did.accesses.walked);
-    }
+    count_lookups(context.counters, ORR_CTR_VECTOR_TLB_LOOKUPS, did.accesses.tlb);
     for (std::uint32_t i = 0; i < kScalarClasses; ++i) {
         if (did.counts.scalar[i] != 0)
             context.counters.add(static_cast<orr_counter>(ORR_CTR_VECTOR_SCALAR_INT + i),
@@ -459,9 +456,9 @@ void VectorUnit::Impl::count_job(JobCounter& job, const Quantum& did) {
     job.add(ORR_JOB_INSTRUCTIONS, did.instructions);
     job.add(ORR_JOB_ITEMS, did.items);
     job.add(ORR_JOB_BARRIERS, did.barriers);
-    job.add(ORR_JOB_TLB_LOOKUPS, accesses.lookups);
-    job.add(ORR_JOB_TLB_MISSES, accesses.missed);
-    job.add(ORR_JOB_TLB_WALKED, accesses.walked);
+    job.add(ORR_JOB_TLB_LOOKUPS, accesses.tlb.all);
+    job.add(ORR_JOB_TLB_MISSES, accesses.tlb.missed);
+    job.add(ORR_JOB_TLB_WALKED, accesses.tlb.walked);
     for (std::uint32_t i = 0; i < kVectorClasses; ++i)
         job.add(static_cast<orr_job_counter>(ORR_JOB_SIMD_INT + i), did.counts.instructions[i]);
     job.add(ORR_JOB_LANES_ACTIVE, did.counts.active);

@@ -6,6 +6,7 @@
 #include <orrery/hw/soc.h>
 
 #include "emulator/memory/semaphore.h"
+#include "emulator/memory/tlb_counters.h"
 #include "emulator/time/rate.h"
 
 namespace orrery::emu {
@@ -96,11 +97,9 @@ unsigned Windows::walks(std::uint32_t asid, std::uint64_t va, bool huge) {
     tlb_.follow(mmu_.invalidations(), asid);
     if (!tlb_.on()) return 0;
     const unsigned entries = tlb_.use(asid, va, huge);
-    counters_.add(ORR_CTR_CORE_TLB_LOOKUPS);
-    if (entries != 0) {
-        counters_.add(ORR_CTR_CORE_TLB_MISSES);
-        counters_.add(ORR_CTR_CORE_TLB_WALKED, entries);
-    }
+    TlbLookups one;
+    one.add(entries);
+    count_lookups(counters_, ORR_CTR_CORE_TLB_LOOKUPS, one);
     return entries;
 }
 

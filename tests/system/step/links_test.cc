@@ -103,18 +103,23 @@ std::string relay(unsigned cards, unsigned rounds = 1) {
     return text;
 }
 
-class Relay : public ::testing::TestWithParam<unsigned> {};
-
-TEST_P(Relay, EachLinkHasItsTrack) {
-    const unsigned count = GetParam();
-    const Files files(count);
-    const auto scenario = scenario::Scenario::parse(relay(count), "relay", {});
+void record_relay(const Files& files, unsigned rounds = 1) {
+    const auto cards = static_cast<unsigned>(files.names.size());
+    const auto scenario = scenario::Scenario::parse(relay(cards, rounds), "relay", {});
     ASSERT_TRUE(scenario) << scenario.error();
     scenario::Options options;
     options.record = files.names;
     const auto result = scenario::run(*scenario, options);
     ASSERT_TRUE(result) << result.error();
     ASSERT_TRUE(result->done);
+}
+
+class Relay : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(Relay, EachLinkHasItsTrack) {
+    const unsigned count = GetParam();
+    const Files files(count);
+    ASSERT_NO_FATAL_FAILURE(record_relay(files));
     Cards cards = open(files.names);
     const auto rows = crossings(cards);
     ASSERT_EQ(rows.size(), count) << "the other links and directions of the mesh are idle";
@@ -153,11 +158,7 @@ TEST_P(Relay, EachLinkHasItsTrack) {
 TEST_P(Relay, IsOneTraceWithArrowsFromEachEndToTheOther) {
     const unsigned count = GetParam();
     const Files files(count);
-    const auto scenario = scenario::Scenario::parse(relay(count), "relay", {});
-    ASSERT_TRUE(scenario) << scenario.error();
-    scenario::Options options;
-    options.record = files.names;
-    ASSERT_TRUE(scenario::run(*scenario, options));
+    ASSERT_NO_FATAL_FAILURE(record_relay(files));
     Cards cards = open(files.names);
     for (auto& one : cards.all)
         one->cards = &cards;
@@ -206,13 +207,7 @@ TEST_P(Handovers, PathGoesBackOverAll) {
     constexpr unsigned kRounds = 5;
     const unsigned count = GetParam();
     const Files files(count);
-    const auto scenario = scenario::Scenario::parse(relay(count, kRounds), "relay", {});
-    ASSERT_TRUE(scenario) << scenario.error();
-    scenario::Options options;
-    options.record = files.names;
-    const auto result = scenario::run(*scenario, options);
-    ASSERT_TRUE(result) << result.error();
-    ASSERT_TRUE(result->done);
+    ASSERT_NO_FATAL_FAILURE(record_relay(files, kRounds));
     Cards cards = open(files.names);
     for (auto& one : cards.all)
         one->cards = &cards;
