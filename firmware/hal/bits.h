@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Number of the lowest set bit without an instruction for it (RV64IMAC has none, and the library's is slow).
+// Arithmetic that takes the same time whatever the values are. RV64IMAC has no instruction for the lowest set
+// bit (and the library's is slow), nor for the larger of two.
 #pragma once
 
 #include <stdint.h>
@@ -23,6 +24,21 @@ inline constexpr LowestBit kLowestBit = lowest_bits();
 // x != 0
 inline uint32_t lowest_bit(uint64_t x) {
     return detail::kLowestBit.at[((x & (~x + 1)) * detail::kDeBruijn) >> 58];
+}
+
+// `to` becomes `at_least` if it is less: one instruction on the card (amomaxu.d) and never a branch, for what
+// has grown since the card started. What others have had before must not show in the time of what comes now.
+inline void raise(uint64_t& to, uint64_t at_least) {
+#if defined(ORRERY_FW_CARD)
+    (void)__atomic_fetch_max(&to, at_least, __ATOMIC_RELAXED);
+#else
+    if (to < at_least) to = at_least;  // g++ has no such builtin
+#endif
+}
+
+// 0 where b is more; never a branch.
+inline uint64_t less_or_zero(uint64_t a, uint64_t b) {
+    return (a - b) & (uint64_t{a < b} - 1);
 }
 
 }  // namespace orrery::fw

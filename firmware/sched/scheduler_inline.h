@@ -2,6 +2,7 @@
 // The small steps that every packet takes: inline wherever they are taken. Part of scheduler.h.
 #pragma once
 
+#include "firmware/hal/bits.h"
 #include "firmware/sched/queue/packets.h"
 #include "firmware/sched/scheduler.h"
 
@@ -23,9 +24,7 @@ inline void Scheduler::end_wait(Queue& queue, uint64_t now) {
     const uint64_t waited = now - queue.ready_since_ps;
     queue.ready_since_ps = 0;
     queue.stats.ready_ps += waited;
-    // One instruction (amomaxu.d), and never a branch: how long others waited before must not show in the
-    // time of what comes now.
-    (void)__atomic_fetch_max(&queue.stats.longest_ready_ps, waited, __ATOMIC_RELAXED);
+    raise(queue.stats.longest_ready_ps, waited);
 }
 
 inline void Scheduler::place(Queue& queue, Place place) {

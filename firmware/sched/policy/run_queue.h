@@ -9,6 +9,7 @@
 #include <orrery/fw/mailbox.h>
 #include <orrery/fw/trace.h>
 
+#include "firmware/hal/bits.h"
 #include "firmware/sched/policy/calendar.h"
 #include "firmware/sched/policy/tenants.h"
 
@@ -210,9 +211,7 @@ class RunQueueOf {
 
     // Raises the queue's virtual time so that it cannot save up time by being away.
     void limit_lag(Queue& queue) const {
-        uint64_t& vtime = queue.vtime[resource()];
-        const uint64_t min_vtime = min_vtime_[queue.priority][queue.process];
-        if (vtime + max_lag_ps_ < min_vtime) vtime = min_vtime - max_lag_ps_;
+        raise(queue.vtime[resource()], less_or_zero(min_vtime_[queue.priority][queue.process], max_lag_ps_));
     }
     [[gnu::noinline]] void enqueue(Queue* all, Queue& queue) {
         limit_lag(queue);
@@ -251,8 +250,7 @@ class RunQueueOf {
 
     // Advances the minimum virtual time to the queue's: call it for the queue that gets the resource.
     void advance(const Queue& queue) {
-        uint64_t& min_vtime = min_vtime_[queue.priority][queue.process];
-        if (min_vtime < queue.vtime[resource()]) min_vtime = queue.vtime[resource()];
+        raise(min_vtime_[queue.priority][queue.process], queue.vtime[resource()]);
         if (tenants_->several()) [[unlikely]]
             advance_tenant(queue);
     }

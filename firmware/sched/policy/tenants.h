@@ -9,6 +9,7 @@
 #include <orrery/fw/boot_block.h>
 #include <orrery/hw/doorbell.h>
 
+#include "firmware/hal/bits.h"
 #include "firmware/sched/queue/queue.h"
 
 namespace orrery::fw {
@@ -126,12 +127,8 @@ class Tenants {
     }
 
   private:
-    static void raise(uint64_t& to, uint64_t at_least) {
-        if (to < at_least) to = at_least;
-    }
     static void limit_lag(Tenant& tenant, const Tenant& above, uint32_t resource) {
-        if (above.min_vtime[resource] > tenant_lag_ps(resource))
-            raise(tenant.vtime[resource], above.min_vtime[resource] - tenant_lag_ps(resource));
+        raise(tenant.vtime[resource], less_or_zero(above.min_vtime[resource], tenant_lag_ps(resource)));
     }
 
     // The row that has this name, or else the one of those without contexts that has used least.

@@ -64,7 +64,8 @@ uint32_t trace_resource(uint32_t kind) {
 [[gnu::noinline]] void Scheduler::start_job(Queue& queue, Port& port, uint64_t now, uint64_t waited_ps) {
     uint64_t desc[kDescWords];
     build_descriptor(queue.packet, queue.context->number, desc);
-    engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.give_share(*hal_, port, level_on_cores(queue),
+                        static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.start(*hal_, port, desc, queue, queue.next);
     job_started(queue, port, port.kind, queue.packet[0], work_of(queue.packet), now, waited_ps);
     if (!suspended_.idle()) claim_area(port);
@@ -80,7 +81,9 @@ template <Scheduler::Onto kOnto>
     slots_.show(*hal_, queue, !has_cores(kind) && packet_opcode(&header) != ORR_PKT_FILL,
                 shows_all_words(kind));
     const uint8_t level = level_on_cores(queue);
-    if (kOnto == Onto::kFree || queue.ports == 1)
+    if (kOnto == Onto::kFree)
+        engines_.give_share(*hal_, port, level, static_cast<uint16_t>(queue.weight * kPortWeight));
+    else if (queue.ports == 1)
         engines_.set_share(*hal_, port, level, static_cast<uint16_t>(queue.weight * kPortWeight));
     else
         engines_.set_share(*hal_, port, level, port.weight);
@@ -169,7 +172,8 @@ bool Scheduler::try_launch(Queue& queue) {
     const auto area = static_cast<uint8_t>(job.number);
     suspended_.remove(job);
     run_queue(port.kind).advance(queue);
-    engines_.set_share(*hal_, port, level_on_cores(queue), static_cast<uint16_t>(queue.weight * kPortWeight));
+    engines_.give_share(*hal_, port, level_on_cores(queue),
+                        static_cast<uint16_t>(queue.weight * kPortWeight));
     engines_.resume(*hal_, port, area, suspended_.offset(area), queue, job.index);
     port.opcode = job.opcode;
     set_times(port, port.kind, queue, job.limit_ps, now, 0);

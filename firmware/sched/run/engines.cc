@@ -22,8 +22,7 @@ uint32_t Engines::kind_at(Hal& hal, uint32_t port) {
 void Engines::collect() {
     for (Pool& p : pools_)
         p = {};
-    // From the last to the first, so that the first port is taken first.
-    for (uint32_t n = end_; n-- > 0;) {
+    for (uint32_t n = 0; n < end_; ++n) {
         Port& port = ports_[n];
         name(port);
         if (port.kind == 0) continue;
@@ -34,7 +33,8 @@ void Engines::collect() {
             p.at_level += at(port.level);
             if (port.tag >= next_tag_) next_tag_ = port.tag + 1;
         } else {
-            p.free[p.free_count++] = static_cast<uint8_t>(n);
+            ++p.free_count;
+            p.free |= uint64_t{1} << n;
         }
     }
 }

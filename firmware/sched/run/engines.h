@@ -5,6 +5,7 @@
 #include <orrery/hw/engine.h>
 #include <orrery/hw/soc.h>
 
+#include "firmware/hal/bits.h"
 #include "firmware/hal/hal.h"
 #include "firmware/sched/queue/packets.h"
 #include "firmware/sched/queue/queue.h"
@@ -79,15 +80,15 @@ class Engines {
     uint32_t held() const { return pool(kCoreKind).held; }
 
     // A free port of the kind, or null. It stays free until start() or resume().
+    // Always the first, whichever has become free last: that would be the host's doing.
     Port* find_free(uint32_t kind) {
         Pool& p = pool(kind);
-        return p.free_count <= p.held ? nullptr : &ports_[p.free[p.free_count - 1]];
+        return p.free_count <= p.held ? nullptr : &ports_[lowest_bit(p.free)];
     }
     // The same, from those that are held too.
     Port* find_held() {
-        return pool(kCoreKind).free_count == 0
-                   ? nullptr
-                   : &ports_[pool(kCoreKind).free[pool(kCoreKind).free_count - 1]];
+        const uint64_t free = pool(kCoreKind).free;
+        return free == 0 ? nullptr : &ports_[lowest_bit(free)];
     }
 
     // Starts the descriptor on a port that was just found free. The caller fills in the times, opcode and
@@ -98,12 +99,21 @@ class Engines {
     void set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
         if (port.level != level || port.weight != weight) change_share(hal, port, level, weight);
     }
+    // The same of a free port, whatever it had: what ran on it before must not show in the time of what comes.
+    void give_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
+        port.level = level;
+        port.weight = weight;
+        if (!has_cores(port.kind)) return;
+        hal.set_reg(reg(port, SOC_ENGINE_PRIORITY), level);
+        hal.set_reg(reg(port, SOC_ENGINE_WEIGHT), weight);
+    }
 
     // Packet `index` of the queue runs on a port that was just found free, with a tag of next_tag(). The
     // caller fills in the times, opcode and groups.
     void take(Port& port, uint32_t kind, Queue& queue, uint64_t index, uint32_t tag) {
         Pool& p = pool(kind);
         --p.free_count;
+        p.free &= ~(uint64_t{1} << port.row);
         p.at_level += at(port.level);
         ++queue.ports;
         port.queue = &queue;
@@ -134,7 +144,8 @@ class Engines {
         --port.queue->ports;
         Pool& p = pool(port.kind);
         p.at_level -= at(port.level);
-        p.free[p.free_count++] = port.row;
+        ++p.free_count;
+        p.free |= uint64_t{1} << port.row;
     }
 
     // Ends what the queue has running from packet `first` on, soon. Each still gets its completion.
@@ -171,13 +182,14 @@ class Engines {
     uint32_t reg(const Port& port, uint32_t offset) const { return SOC_ENGINE(number(port)) + offset; }
 
   private:
-    struct alignas(128) Pool {
+    struct alignas(32) Pool {
         uint32_t ports;
         uint32_t free_count;
         uint32_t held;
         uint64_t at_level;  // ports that are busy, 16 bits a class
-        uint8_t free[SOC_ENGINES_MAX];
+        uint64_t free;      // bit n: row n
     };
+    static_assert(SOC_ENGINES_MAX <= 64);
 
     static constexpr uint64_t at(uint32_t level) { return uint64_t{1} << (16 * level & 63); }
     Pool& pool(uint32_t kind) { return pools_[kind]; }
