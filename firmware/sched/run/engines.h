@@ -99,7 +99,8 @@ class Engines {
     void set_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
         if (port.level != level || port.weight != weight) change_share(hal, port, level, weight);
     }
-    // The same of a free port, whatever it had: what ran on it before must not show in the time of what comes.
+    // The same of a free port, whatever it had: what ran on it before must not show in the time of what
+    // comes.
     void give_share(Hal& hal, Port& port, uint8_t level, uint16_t weight) {
         port.level = level;
         port.weight = weight;
