@@ -30,9 +30,9 @@ inline uint32_t lowest_bit(uint64_t x) {
 // has grown since the card started. What others have had before must not show in the time of what comes now.
 inline void raise(uint64_t& to, uint64_t at_least) {
 #if defined(ORRERY_FW_CARD)
-    (void)__atomic_fetch_max(&to, at_least, __ATOMIC_RELAXED);
+    asm("amomaxu.d zero, %1, %0" : "+A"(to) : "r"(at_least));  // no g++ has a builtin for it
 #else
-    if (to < at_least) to = at_least;  // g++ has no such builtin
+    if (to < at_least) to = at_least;
 #endif
 }
 

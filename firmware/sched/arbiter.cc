@@ -160,7 +160,7 @@ void Arbiter::release_held(const Context& context) {
         Suspended& job = jobs.row(static_cast<uint8_t>(area));
         if (!job.used || !job.held || job.gang != 0 || job.queue->context != &context) continue;
         jobs.remove(job);
-        scheduler_->note_waiter(job.kind);
+        scheduler_->note_waiter(job.kind, job.queue->priority);
         jobs.add(job);
     }
     scheduler_->gangs_.set_due();

@@ -279,10 +279,14 @@ class Scheduler {
     // preempt.cc: taking an engine from what runs on it.
     void suspend(Queue& queue, const Port& port, uint64_t used_ps);
     uint64_t request_preemption(uint32_t kind, uint64_t now);
-    // A queue is about to wait for an engine of this kind. The time of the next preemption check is valid
-    // only while one waits.
-    void note_waiter(uint32_t kind) {
-        if (!waiting(kind)) kinds_[kind].preempt_check_ps = 0;
+    // A queue of this class is about to wait for an engine of this kind. The next preemption check, and since
+    // when a class waits, are valid only while one waits.
+    void note_waiter(uint32_t kind, uint32_t level) {
+        if (!waiting(kind)) {
+            kinds_[kind].preempt_check_ps = 0;
+            kinds_[kind].preempt_check_level = 0;
+        }
+        if ((waiting_classes(kind) >> level & 1) == 0) starvation_bound(kind).served(level);
     }
     // A queue of this class waits for a port. Checks only if the result can differ from the last time.
     void request_preemption_if_due(uint32_t kind, uint32_t level, uint64_t now) {

@@ -18,6 +18,10 @@ class Calendar {
     bool empty() const { return count_ == 0; }
     uint32_t count() const { return count_; }
 
+    // An empty one, for queues of which this is the least virtual time: where it stood before is long past, or
+    // far ahead.
+    void begin(uint64_t least_vtime) { base_ = least_vtime >> kWidthShift; }
+
     void insert(Queue* all, Queue& queue, uint64_t vtime) {
         const uint64_t bucket = clamp(vtime >> kWidthShift);
         const auto n = static_cast<uint32_t>(bucket % kBuckets);

@@ -45,19 +45,17 @@ void Scheduler::suspend(Queue& queue, const Port& port, uint64_t ran_ps) {
     const uint64_t stopped = add_sat(port.started_ps, ran_ps);
     job.first = port.slice_end_ps > stopped;
     // If REALTIME cuts a boosted slice short, the rest of it is given later.
-    job.slice_left_us = 0;
-    if (port.boosted && job.first) {
-        job.slice_left_us = static_cast<uint32_t>((port.slice_end_ps - stopped) / kPsPerUs) + 1;
-        starvation_bound(port.kind).make_due(queue.priority);
-    }
+    const bool due = port.boosted && job.first;
+    job.slice_left_us = due ? static_cast<uint32_t>((port.slice_end_ps - stopped) / kPsPerUs) + 1 : 0;
     ++queue.suspended;
     ++queue.stats.preempted;
     if (job.gang != 0 || (queue.context->throttled && has_cores(port.kind))) {
         suspended_.hold(job);
     } else {
-        note_waiter(port.kind);
+        note_waiter(port.kind, queue.priority);
         suspended_.add(job);
     }
+    if (due) starvation_bound(port.kind).make_due(queue.priority);
     update_idle_state(queue);
 }
 

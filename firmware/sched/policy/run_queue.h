@@ -58,6 +58,10 @@ struct ProcessGroup {
     void add(Calendars& calendars, Queue* all, Queue& queue, uint32_t resource) {
         if (calendar == 0 && count == kFew) {
             calendar = calendars.take();
+            uint64_t least = queue.vtime[resource];
+            for (const uint16_t n : few)
+                least = all[n].vtime[resource] < least ? all[n].vtime[resource] : least;
+            calendars[calendar].begin(least);
             for (const uint16_t n : few)
                 calendars[calendar].insert(all, all[n], all[n].vtime[resource]);
         }

@@ -137,7 +137,7 @@ Scheduler::Step Scheduler::execute_on_engine(Queue& queue, uint32_t kind) {
     }
     Port* const port = find_port(kind, queue.priority);
     if (port == nullptr) {
-        note_waiter(kind);
+        note_waiter(kind, queue.priority);
         run_queue(kind).enqueue(queues_, queue);
         place_for_engine(queue, Place::kPort, kind);
         begin_wait(queue, now);
@@ -284,6 +284,7 @@ bool Scheduler::grant_port(Port& port, uint64_t now) {
 [[gnu::noinline]] void Scheduler::start_waiter(Queue& queue, Port& port, uint64_t now) {
     const WorkingFor blame(*persist_, queue.number);
     const uint64_t waited = queue.ready_since_ps == 0 ? 0 : now - queue.ready_since_ps;
+    starvation_bound(port.kind).served(queue.priority);
     end_wait(queue, now);
     if (start_for_waiter(queue, port, now, waited) && next_uses_engine(queue, port.kind)) {
         add_vtime(queue, Resource::kTurn, policy_.turn_ps);
