@@ -216,7 +216,9 @@ bool Firmware::pass() {
         persist_->heartbeat = progress;
         hal_->set_reg(SOC_HEARTBEAT, heartbeat_);
     }
-    return again || scheduler_.has_ready() || scheduler_.unsettled();
+    if (again || scheduler_.has_ready() || scheduler_.unsettled()) return true;
+    scheduler_.rest_if_idle();
+    return false;
 }
 
 // `bell`: it has rung. True: there is more to be done.

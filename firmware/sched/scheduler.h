@@ -158,6 +158,11 @@ class Scheduler {
     uint32_t state(const Queue& queue) const;  // ORR_QUEUE_*
 
     bool has_ready() const { return !turns_.empty(); }
+    // Before the core sleeps. A card on which nothing runs and nobody waits for a turn or an engine forgets who
+    // had more of it than others.
+    void rest_if_idle() {
+        if (!engines_.busy()) rest();
+    }
 
     // Events and late replies for the host, oldest first. A queue whose end it reports is gone with the call.
     bool has_message() const { return !outbox_.empty() || deadlocks_.telling(); }
@@ -408,6 +413,7 @@ class Scheduler {
         return own < policy_.slice_ps ? own : policy_.slice_ps;
     }
     void add_vtime(Queue& queue, Resource resource, uint64_t used_ps);
+    void rest();
     static uint64_t window(const Queue& queue, uint64_t va) {
         return ORR_CONTEXT_WINDOW(queue.context->number, va);
     }
@@ -427,6 +433,7 @@ class Scheduler {
     // Members that every packet needs come first: short offsets make short code.
     Policy policy_;
     Tenants tenants_;
+    uint64_t greatest_vtime_[kResources];  // of all queues there ever were
     QueueList area_waiters_;
     uint32_t area_waiting_;  // how many they are
     uint32_t area_looks_;    // how many of them, from the front on, are still to check whether they may start

@@ -72,7 +72,9 @@ inline void Scheduler::add_vtime(Queue& queue, Resource resource, uint64_t used_
     constexpr uint32_t kMostBits = 40;
     if (used_ps >> kMostBits != 0) [[unlikely]]
         used_ps = (uint64_t{1} << kMostBits) - 1;
-    queue.vtime[static_cast<uint32_t>(resource)] += used_ps * queue.rate >> 16;
+    uint64_t& vtime = queue.vtime[static_cast<uint32_t>(resource)];
+    vtime += used_ps * queue.rate >> 16;
+    raise(greatest_vtime_[static_cast<uint32_t>(resource)], vtime);
     if (tenants_.several()) [[unlikely]]
         tenants_.charge(queue, resource, used_ps);
 }

@@ -215,7 +215,15 @@ class RunQueueOf {
 
     // Raises the queue's virtual time so that it cannot save up time by being away.
     void limit_lag(Queue& queue) const {
-        raise(queue.vtime[resource()], less_or_zero(min_vtime_[queue.priority][queue.process], max_lag_ps_));
+        uint64_t& vtime = queue.vtime[resource()];
+        raise(vtime, less_or_zero(min_vtime_[queue.priority][queue.process], max_lag_ps()));
+        raise(vtime, rested_);
+    }
+    // Nobody has or wants the resource: who comes next finds all alike, whatever they had, and with the same
+    // way to the border of a bucket. `greatest`: of the virtual times of all queues.
+    void rest(uint64_t greatest) {
+        constexpr uint64_t kWidth = uint64_t{1} << Calendar::kWidthShift;
+        rested_ = (greatest + kWidth - 1) & ~(kWidth - 1);
     }
     [[gnu::noinline]] void enqueue(Queue* all, Queue& queue) {
         limit_lag(queue);
@@ -262,6 +270,10 @@ class RunQueueOf {
 
   private:
     uint32_t resource() const { return kResource == kOther ? resource_ : kResource; }
+    // Nobody is behind others at turns.
+    uint64_t max_lag_ps() const {
+        return kResource == static_cast<uint32_t>(Resource::kTurn) ? 0 : max_lag_ps_;
+    }
     ProcessGroup* process_groups(uint32_t level) const { return tables_->of_process[resource()][level]; }
     UserGroup* user_groups(uint32_t level) const { return tables_->of_user[resource()][level]; }
     ProcessGroup& group_of(const Queue& queue) const { return process_groups(queue.priority)[queue.process]; }
@@ -310,6 +322,7 @@ class RunQueueOf {
 
     Queue* solo_;  // a single queue is in no group
     uint64_t max_lag_ps_;
+    uint64_t rested_;  // floor of all virtual times
     uint32_t count_;
     uint32_t classes_;
     uint64_t (*min_vtime_)[kProcesses];  // by class
@@ -378,6 +391,7 @@ class Turns {
     // For a queue that gets a turn without having been enqueued.
     void limit_lag(Queue& queue) const { others_.limit_lag(queue); }
     void advance(const Queue& queue) { others_.advance(queue); }
+    void rest(uint64_t greatest) { others_.rest(greatest); }
     uint64_t min_vtime(const Queue& queue) const { return others_.min_vtime(queue); }
 
   private:

@@ -157,10 +157,10 @@ class Engines {
     }
 
     bool busy() const {
-        bool busy = false;
+        uint64_t busy = 0;
         for (const EngineKind& row : kEngineKinds)
-            busy |= pool(row.kind).free_count != pool(row.kind).ports;
-        return busy;
+            busy |= pool(row.kind).at_level;
+        return busy != 0;
     }
     // Bit n: something runs as class n.
     uint32_t levels(uint32_t kind) const {

@@ -23,12 +23,22 @@ using namespace scenario;
 
 enum Who : std::uint32_t { kWorks, kReleases, kSame, kOther, kQueues };
 
+// What is behind the release.
+enum class Work : std::uint8_t {
+    kOneStream,
+    kMoreThanPorts,  // kernels and copies that wait for a port
+    kTwoStreams,     // that signal each other, and share ports
+    kTwoOfTurns,     // that are ready all the time
+};
+
 // Who shared the card before: what tenants cost is the same for all pasts that had the same ones.
 struct Setting {
     const char* name;
-    std::uint32_t process, user;  // of queue kOther
-    bool poked;                   // by a linked card, and not by a queue
-    bool soon = false;            // while the card still tidies up after something else
+    Work work = Work::kOneStream;
+    std::uint32_t process = 0, user = 0;  // of queue kOther
+    bool poked = false;                   // by a linked card, and not by a queue
+    bool soon = false;                    // while the card still tidies up after something else
+    std::uint32_t priority = ORR_PRIORITY_NORMAL, weight = ORR_WEIGHT_DEFAULT;  // of queue kWorks
     friend std::ostream& operator<<(std::ostream& to, const Setting& setting) { return to << setting.name; }
 };
 
@@ -42,20 +52,25 @@ class Past {
         for (const char* name : {"works", "releases", "same", "other"})
             s_.queues.push_back({.name = name, .entries = 1024});
         s_.queues[kOther].context = 1;
-        s_.semaphores = {{.name = "gate"}};
+        s_.queues[kWorks].priority = setting.priority;
+        s_.queues[kWorks].weight = setting.weight;
+        s_.semaphores = {{.name = "gate"}, {.name = "to works"}, {.name = "to same"}};
     }
 
     Scenario make() {
         // A ring's packets are read ahead in lines, so where in its ring the work begins is the same.
         for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
-            const std::uint64_t count = queue == kWorks || queue == kReleases ? 41 : 1 + pick(100);
+            const std::uint64_t count = queue == kOther ? 1 + pick(100) : 41;
             std::vector<Job> jobs;
             for (std::uint64_t n = 0; n < count; ++n)
                 jobs.push_back(any());
             submit_in_turns(queue, 20 * kUs, 50, jobs);
         }
-        submit_work(3 * kMs + pick(1000) * 1000);
-        const Ps at = 4 * kMs + pick(1'000'000) * 1000;
+        // Who waits first is woken first, so the order is part of the work.
+        submit_in_turns(kWorks, 3 * kMs + pick(1000) * 1000, 20, work(kWorks));
+        if (setting_.work >= Work::kTwoStreams)
+            submit_in_turns(kSame, 6 * kMs + pick(1000) * 1000, 20, work(kSame));
+        const Ps at = 8 * kMs + pick(6'000'000) * 1000;
         if (setting_.soon) submit(kReleases, at, {Job{}});
         release(at + (setting_.soon ? pick(6'000) * 1000 : 0));
         return std::move(s_);
@@ -86,22 +101,31 @@ class Past {
                 return {};
         }
     }
-    static Job semaphore(Op op, std::uint64_t value) {
+    static Job semaphore(Op op, std::uint32_t number, std::uint64_t value) {
         Job job;
         job.op = op;
+        job.semaphore = number;
         job.value = value;
         return job;
     }
-    void submit_work(Ps at) {
-        std::vector<Job> jobs = {semaphore(Op::kWait, 1)};
-        for (std::uint32_t n = 0; n < 12; ++n) {
+    std::vector<Job> work(Who who) const {
+        std::vector<Job> jobs = {semaphore(Op::kWait, 0, 1)};
+        if (setting_.work == Work::kTwoOfTurns) jobs.resize(200);
+        const std::uint32_t kernels = setting_.work == Work::kMoreThanPorts ? 24 : 12;
+        for (std::uint32_t n = 0; n < kernels; ++n) {
             jobs.push_back(kernel(1 + n % 9, 1000 + 3000 * (n % 4)));
-            jobs.back().ordered = n % 3 != 0;
+            jobs.back().ordered = setting_.work == Work::kOneStream && n % 3 != 0;
             if (n % 4 == 1) jobs.push_back(of(Op::kCopy, 4096));
+            if (setting_.work == Work::kMoreThanPorts) continue;
             if (n % 4 == 2) jobs.push_back(of(Op::kTimestamp, 0));
             if (n % 4 == 3) jobs.push_back(of(Op::kBarrier, 0));
+            if (setting_.work == Work::kTwoStreams && n % 3 == 2) {
+                const std::uint32_t mine = who == kWorks ? 1 : 2;
+                jobs.push_back(semaphore(Op::kSignal, 3 - mine, n));
+                jobs.push_back(semaphore(Op::kWait, mine, n));
+            }
         }
-        submit_in_turns(kWorks, at, 20, jobs);
+        return jobs;
     }
     // In as many doorbells as the host likes.
     void submit_in_turns(std::uint32_t queue, Ps at, std::uint64_t most_us, const std::vector<Job>& jobs) {
@@ -121,7 +145,7 @@ class Past {
             poke.value = 1;
             s_.actions.push_back(poke);
         } else {
-            submit(kReleases, at, {semaphore(Op::kSignal, 1)});
+            submit(kReleases, at, {semaphore(Op::kSignal, 0, 1)});
         }
     }
 
@@ -131,8 +155,8 @@ class Past {
 };
 
 // One line for each record from the first turn behind the release on, with its time since then: who releases
-// may do other things before. Indices and counts are as far on as the past was long, so of each record there
-// is what it is.
+// may do other things before. Indices and counts are as far on as the past was long, and slots are taken in
+// turn; of all else in a record there is all.
 std::vector<std::string> behind_release(const Scenario& scenario) {
     Options options;
     options.keep_records = true;
@@ -147,15 +171,15 @@ std::vector<std::string> behind_release(const Scenario& scenario) {
     for (const Record& record : result->records) {
         const std::uint64_t header = record.words.front();
         const std::uint32_t type = ORR_TRACE_TYPE(header);
-        // Nobody else signals.
-        if (type == ORR_TRACE_SIGNAL || type == ORR_TRACE_POKE) now = kReleased;
+        const bool signals = type == ORR_TRACE_SIGNAL || type == ORR_TRACE_POKE;
+        if (now == kBefore && signals) now = kReleased;
         if (now == kReleased && type == ORR_TRACE_DECISION) {
             now = kWorking;
             began = record.at;
         }
         if (now != kWorking) continue;
-        lines.push_back(fmt::format("{:>10} ps: {} {}", record.at - began, records::record_name(type),
-                                    type == ORR_TRACE_STATE ? ORR_TRACE_B(header) : 0));
+        lines.push_back(fmt::format("{:>10} ps: {} {} {:#x}", record.at - began, records::record_name(type),
+                                    ORR_TRACE_A(header), type == ORR_TRACE_SLOT ? 0 : ORR_TRACE_B(header)));
     }
     return lines;
 }
@@ -175,23 +199,32 @@ TEST_P(PastTest, DoesNotShowBehindARelease) {
         std::string text;
         const auto nth = static_cast<std::size_t>(a - want.begin());
         for (std::size_t n = nth - std::min<std::size_t>(nth, 5); n <= nth; ++n)
-            text += fmt::format("\n{:<32} {}", n < got.size() ? got[n] : "none",
+            text += fmt::format("\n{:<46} {}", n < got.size() ? got[n] : "none",
                                 n < want.size() ? want[n] : "none");
         ADD_FAILURE() << scenario.name << ": record " << nth << " is another than after past 0:" << text;
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, PastTest,
-                         testing::Values(Setting{"one process", 0, 0, false},
-                                         Setting{"another process", 1, 0, false},
-                                         Setting{"another user", 1, 1, false},
-                                         Setting{"a linked card", 0, 0, true},
-                                         Setting{"released soon", 0, 0, false, true}),
-                         [](const auto& info) {
-                             std::string name = info.param.name;
-                             std::ranges::replace(name, ' ', '_');
-                             return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Settings, PastTest,
+    testing::Values(Setting{.name = "one process"}, Setting{.name = "another process", .process = 1},
+                    Setting{.name = "another user", .process = 1, .user = 1},
+                    Setting{.name = "a linked card", .poked = true},
+                    Setting{.name = "released soon", .soon = true},
+                    Setting{.name = "more than ports", .work = Work::kMoreThanPorts},
+                    Setting{.name = "two streams", .work = Work::kTwoStreams},
+                    Setting{.name = "two streams soon", .work = Work::kTwoStreams, .soon = true},
+                    Setting{.name = "two streams by a linked card", .work = Work::kTwoStreams, .poked = true},
+                    Setting{.name = "two streams of two weights", .work = Work::kTwoStreams, .weight = 64},
+                    Setting{.name = "two streams of turns", .work = Work::kTwoOfTurns},
+                    Setting{.name = "two streams of two classes",
+                            .work = Work::kTwoStreams,
+                            .priority = ORR_PRIORITY_HIGH}),
+    [](const auto& info) {
+        std::string name = info.param.name;
+        std::ranges::replace(name, ' ', '_');
+        return name;
+    });
 
 }  // namespace
 }  // namespace orrery::fw::test
