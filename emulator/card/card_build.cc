@@ -207,8 +207,8 @@ std::expected<void, std::string> Card::build() {
             // Of several ports the one whose message comes first. What another one has not seen yet is seen
             // in this round, so this is asked again.
             const LinkPort* const asks = links_[port].get();
-            const bool first = std::ranges::all_of(active_links_, [&](const LinkPort* link) {
-                return link->next_arrival() >= when && (link == asks || !link->has_unseen());
+            const bool first = std::ranges::all_of(active_links_, [&](const LinkPort* each) {
+                return each->next_arrival() >= when && (each == asks || !each->has_unseen());
             });
             return first && waits_for_timer_or_peers() && core_->timer() < when;
         };

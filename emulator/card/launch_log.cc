@@ -26,7 +26,7 @@ std::string why(const LaunchAccount& launch, const std::string& place) {
             return fmt::format("group {} at {}", launch.group, place);
         case InOrder::kMet:
             return fmt::format("group {} met another", launch.group);
-        case InOrder::kNever:
+        case InOrder::kNot:
             break;
     }
     // A group that was alone, beside a launch in order or a debugger.

@@ -267,7 +267,7 @@ class VectorUnit::Impl::Port final : public EnginePort {
     const orr_desc_kernel& kernel() const { return launch_.desc; }
     void go_in_order(InOrder cause, const VectorCore& core) {
         in_order_ = true;
-        if (account_.cause != InOrder::kNever) return;
+        if (account_.cause != InOrder::kNot) return;
         account_.cause = cause;
         account_.group = core.group();
         account_.pc = core.pc();

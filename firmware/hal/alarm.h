@@ -5,6 +5,7 @@
 
 #include <orrery/hw/soc.h>
 
+#include "firmware/hal/bits.h"
 #include "firmware/hal/hal.h"
 
 namespace orrery::fw {
@@ -22,30 +23,20 @@ class Alarm {
 
     uint64_t at(Owner owner) const { return at_[owner]; }
 
-    // Replaces the owner's wish; all-ones: none.
+    // Replaces the owner's wish; all-ones: none. It takes the same time whoever else wants what: others'
+    // alarms are of times that the host may have chosen.
     [[gnu::noinline]] void set(Hal& hal, Owner owner, uint64_t at_ps) {
-        const uint64_t before = at_[owner];
         at_[owner] = at_ps;
-        if (at_ps < timer_) {
-            set_timer(hal, at_ps);
-            return;
-        }
-        if (before != timer_) return;  // the earliest is another's
         uint64_t earliest = ~uint64_t{0};
-        for (const uint64_t at : at_) {
-            if (at < earliest) earliest = at;
-        }
-        if (earliest != timer_) set_timer(hal, earliest);
+        for (const uint64_t at : at_)
+            lower(earliest, at);
+        set_timer(hal, earliest);
     }
 
   private:
-    void set_timer(Hal& hal, uint64_t at_ps) {
-        timer_ = at_ps;
-        hal.set_reg(SOC_TIMER, at_ps);
-    }
+    static void set_timer(Hal& hal, uint64_t at_ps) { hal.set_reg(SOC_TIMER, at_ps); }
 
     uint64_t at_[kOwners];
-    uint64_t timer_;
 };
 
 }  // namespace orrery::fw

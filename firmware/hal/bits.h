@@ -36,6 +36,11 @@ inline void raise(uint64_t& to, uint64_t at_least) {
 #endif
 }
 
+// `to` becomes `at_most` if it is more; never a branch.
+inline void lower(uint64_t& to, uint64_t at_most) {
+    to ^= (to ^ at_most) & (0 - uint64_t{at_most < to});
+}
+
 // 0 where b is more; never a branch.
 inline uint64_t less_or_zero(uint64_t a, uint64_t b) {
     return (a - b) & (uint64_t{a < b} - 1);

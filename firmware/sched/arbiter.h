@@ -27,7 +27,7 @@ enum class GangAreas : uint8_t {
     kNow,
     kUserHas,     // when jobs of its user have ended
     kOthersHave,  // when those of others have: its user owns none
-    kNever,       // there are too few on this card, or nothing is preempted
+    kNoneEver,    // there are too few on this card, or nothing is preempted
 };
 
 class Arbiter {

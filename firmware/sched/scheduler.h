@@ -158,8 +158,8 @@ class Scheduler {
     uint32_t state(const Queue& queue) const;  // ORR_QUEUE_*
 
     bool has_ready() const { return !turns_.empty(); }
-    // Before the core sleeps. A card on which nothing runs and nobody waits for a turn or an engine forgets who
-    // had more of it than others.
+    // Before the core sleeps. A card on which nothing runs and nobody waits for a turn or an engine forgets
+    // who had more of it than others.
     void rest_if_idle() {
         if (!engines_.busy()) rest();
     }

@@ -13,7 +13,7 @@ namespace orrery::emu {
 
 // Why a launch ran in order from some point on.
 enum class InOrder : std::uint8_t {
-    kNever,
+    kNot,
     kNoThreads,
     kBefore,   // a launch of its kernel did a short while ago
     kShort,    // its groups are not worth handing over
@@ -29,7 +29,7 @@ struct LaunchAccount {
     std::uint64_t ahead = 0;  // of them: computed ahead of their time, on any thread
     // Of the groups that were begun before a core got them: those that it got, and those that it did not.
     std::uint64_t right_guesses = 0, wrong_guesses = 0;
-    InOrder cause = InOrder::kNever;
+    InOrder cause = InOrder::kNot;
     std::uint64_t group = 0, pc = 0;  // with which it began
 };
 

@@ -18,8 +18,8 @@ class Calendar {
     bool empty() const { return count_ == 0; }
     uint32_t count() const { return count_; }
 
-    // An empty one, for queues of which this is the least virtual time: where it stood before is long past, or
-    // far ahead.
+    // An empty one, for queues of which this is the least virtual time: where it stood before is long past,
+    // or far ahead.
     void begin(uint64_t least_vtime) { base_ = least_vtime >> kWidthShift; }
 
     void insert(Queue* all, Queue& queue, uint64_t vtime) {

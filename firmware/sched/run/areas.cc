@@ -94,7 +94,7 @@ GangAreas Scheduler::areas_for_gang(const Queue& leader, uint32_t jobs) {
     const uint32_t most = areas_[kCoreKind], all = claimed(kCoreKind);
     if (leader.priority == ORR_PRIORITY_REALTIME || policy_.has(ORR_POLICY_F_NO_PREEMPTION) || jobs > most ||
         (most - jobs) * 4 < most)
-        return GangAreas::kNever;
+        return GangAreas::kNoneEver;
     const Owned owned = owned_by(leader, kCoreKind);
     const bool left = all + jobs <= most && (most - all - jobs) * 4 >= most;
     if (left && (owned.of_user == 0 || owned.of_user + jobs <= most - all)) return GangAreas::kNow;

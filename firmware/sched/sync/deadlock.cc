@@ -39,6 +39,11 @@ bool Deadlocks::work(bool idle) {
     // All that waited when the round began have left. What remains of it would take the time of those who
     // have parked since, and longer than a round of theirs.
     if (phase_ != Phase::kRest && waits_->emptied() != emptied_) enter(Phase::kRest);
+    // What an idle card has begun is begun anew: how far it came is the host's doing.
+    if (!idle && phase_ != Phase::kRest && !timed_) {
+        enter(Phase::kRest);
+        behind_ = true;
+    }
     const bool active = phase_ != Phase::kRest;
     if (!active && !due()) {
         if (alarm_->at(Alarm::kDeadlock) != kNoTime) alarm_->set(*hal_, Alarm::kDeadlock, kNoTime);
@@ -46,15 +51,15 @@ bool Deadlocks::work(bool idle) {
     }
     if (!idle) {
         // The clock runs anyway: an alarm does not make it jump.
-        if (alarm_->at(Alarm::kDeadlock) == kNoTime) {
-            const uint64_t now = hal_->reg(SOC_TIME);
-            const uint64_t next = now + kPausePs;
-            alarm_->set(*hal_, Alarm::kDeadlock, active || not_before_ < next ? next : not_before_);
-        }
+        if (alarm_->at(Alarm::kDeadlock) == kNoTime)
+            alarm_->set(*hal_, Alarm::kDeadlock, hal_->reg(SOC_TIME) + (active ? kPausePs : interval_ps_));
         return false;
     }
-    if (alarm_->at(Alarm::kDeadlock) != kNoTime) alarm_->set(*hal_, Alarm::kDeadlock, kNoTime);
-    if (!active) begin();
+    // The alarm stays until the round has ended: a card that is idle for moments only comes to an end by it.
+    if (!active) {
+        timed_ = false;
+        begin();
+    }
     chunk();
     return true;
 }
@@ -65,6 +70,7 @@ void Deadlocks::on_timer(uint64_t now) {
     if (phase_ == Phase::kTell) return;
     if (phase_ == Phase::kRest) {
         if (!due()) return;
+        timed_ = true;
         begin();
     }
     chunk();
@@ -87,9 +93,7 @@ void Deadlocks::enter(Phase phase) {
     phase_ = phase;
     row_ = waiting_ = 0;
     removed_ = waits_->removed();
-    if (phase != Phase::kRest) return;
-    again_ = 0;
-    not_before_ = hal_->reg(SOC_TIME) + interval_ps_;
+    if (phase == Phase::kRest) again_ = 0;
 }
 
 [[gnu::noinline]] void Deadlocks::chunk() {

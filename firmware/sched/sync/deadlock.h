@@ -8,8 +8,9 @@
 // has only holders that are left too, so there are cycles among them.
 //
 // A round reads the packets of waiting queues (and, if that found any holder, of the others), at most
-// kScanPackets of each, in chunks of kChunkPs of model time: back to back while the card is idle, else one
-// every kPausePs. A round begins only if somebody has parked or submitted behind a wait since the last one.
+// kScanPackets of each, in chunks of kChunkPs of model time: back to back while the card is idle; else, an
+// interval after it has become busy, one every kPausePs. A round begins only if somebody has parked or
+// submitted behind a wait since the last one.
 // The card goes on between two chunks, so any queue may leave, or come back as another, in the midst of a
 // round: what a round keeps are numbers, whose rows it looks at afresh. A cycle that it finds after waits
 // have ended is looked for again (kAgain times at most), since one of those queues may hold a signal and be
@@ -31,7 +32,7 @@ class Deadlocks {
     static constexpr uint64_t kPausePs = 100'000'000;
     static constexpr uint32_t kAgain = 3;
 
-    // `interval_ps`: from the end of a round to the begin of the next while queues run.
+    // `interval_ps`: until a round begins while queues run.
     void init(Hal& hal, Alarm& alarm, Queue* queues, WaitTable& waits, uint64_t interval_ps);
 
     // A queue that waits was rung: there may be packets behind its wait.
@@ -73,12 +74,12 @@ class Deadlocks {
     Queue* queues_;
     WaitTable* waits_;
     uint64_t interval_ps_;
-    uint64_t not_before_;  // the next round, while queues run
-    uint32_t seen_;        // WaitTable::sequence() when the last round began
-    uint32_t emptied_;     // WaitTable::emptied() then
+    uint32_t seen_;     // WaitTable::sequence() when the last round began
+    uint32_t emptied_;  // WaitTable::emptied() then
     uint32_t rounds_;
     uint32_t reports_;
     bool behind_;
+    bool timed_;  // the round was begun by the alarm, on a card with other things to do
 
     Phase phase_;
     uint32_t row_;

@@ -87,7 +87,7 @@ TEST_F(LaunchLogTest, SaysWhyALaunchRanInOrder) {
         ASSERT_TRUE(log) << log.error();
         LaunchAccount launch{.instructions = 9, .ahead = 4, .group = 5, .pc = kCodeVa + 4};
         for (const InOrder cause : {InOrder::kNoThreads, InOrder::kBefore, InOrder::kShort, InOrder::kStopped,
-                                    InOrder::kMet, InOrder::kNever}) {
+                                    InOrder::kMet, InOrder::kNot}) {
             launch.cause = cause;
             (*log)->note(launch);
         }

@@ -186,7 +186,7 @@ TEST(Ahead, ALaunchSaysHowMuchOfItRanInOrderAndWhy) {
     EXPECT_EQ(account.ahead, 0u);
     EXPECT_GT(account.instructions, 100'000u);
     account = one(2, alone);
-    EXPECT_EQ(account.cause, InOrder::kNever);
+    EXPECT_EQ(account.cause, InOrder::kNot);
     EXPECT_EQ(account.ahead, account.instructions);
     EXPECT_EQ(account.desc.grid_x, 9u);
     EXPECT_EQ(account.status, ORR_DONE_OK);
@@ -217,7 +217,7 @@ TEST(Ahead, ALaunchSaysHowMuchOfItRanInOrderAndWhy) {
     ASSERT_EQ(all.size(), 3u);
     EXPECT_EQ(all[0].cause, InOrder::kMet);
     for (const LaunchAccount& each : {all[1], all[2]})
-        EXPECT_EQ(each.cause, each.port == 0 ? InOrder::kBefore : InOrder::kNever);
+        EXPECT_EQ(each.cause, each.port == 0 ? InOrder::kBefore : InOrder::kNot);
 }
 
 // A launch that runs in order touches what others have computed ahead.
