@@ -165,6 +165,26 @@ TEST(Figures, WeightsAreShares) {
                                 expect_weighted("12 queues", 16, 10000, 4)}));
 }
 
+// Virtual time goes on for ever: what orders many queues must not have begun at its beginning.
+TEST(Figures, WeightsAreSharesOnACardThatHasRunForLong) {
+    constexpr std::uint32_t kMany = 16;  // more wait than a group keeps without a calendar
+    Scenario s = plan(kMany + 1, 30 * kMs);
+    // With the least weight a millisecond counts as 128: the others begin there.
+    s.queues[kMany].weight = 1;
+    submit(s, kMany, 10 * kUs, kernel(8, 1'000'000), 10);
+    for (std::uint32_t n = 0; n < kMany; ++n) {
+        s.queues[n].weight = n % 2 == 0 ? 64 : 256;
+        submit(s, n, 12 * kMs, kernel(8, 20'000), 8000);
+    }
+    const Result result = play(s);
+    EXPECT_FALSE(result.done);
+    const std::vector<double> share = shares(result);
+    double light = 0, heavy = 0;
+    for (std::uint32_t n = 0; n < kMany; ++n)
+        (n % 2 == 0 ? light : heavy) += share[n];
+    EXPECT_NEAR(heavy / light, 4, 0.2);
+}
+
 TEST(Figures, AHighClassGetsTheEngine) {
     // All ports and all cores held by kernels of seconds.
     for (const std::uint32_t high : {ORR_PRIORITY_HIGH, ORR_PRIORITY_REALTIME}) {
