@@ -97,9 +97,9 @@ static struct drm_driver orr_drm_driver = {
 	 * 12: ORR_WORK_COUNTERS, SAMPLE_READ; 13: PC_READ;
 	 * 14: QUERY_CYCLE over machines; 15: ORR_WORK_SIGNALS; 16: lost links of QUERY_WAY;
 	 * 17: counters of QUERY_LINK, and what is settled of QUERY_WAY;
-	 * 18: lost links between switches of QUERY_WAY
+	 * 18: lost links between switches of QUERY_WAY; 19: none that followed the loss of a card
 	 */
-	.minor = 18,
+	.minor = 19,
 };
 
 static void orr_device_fini(struct drm_device *drm, void *data)

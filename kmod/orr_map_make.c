@@ -33,8 +33,11 @@ static void orr_map_look(struct orr_map_card *card)
 		struct orr_map_port *port = &card->port[p];
 		u32 link = ORR_R_LINK(p);
 
-		if (!orr_link_look(odev, p, &port->look))
+		/* It has just been found gone. */
+		if (!orr_link_look(odev, p, &port->look)) {
+			card->lost = true;
 			break;
+		}
 		if (!orr_link_is_up(&port->look))
 			continue;
 		port->peer_uid = orr_read64(odev, link + ORR_R_LINK_PEER_UID);

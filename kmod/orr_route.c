@@ -263,12 +263,26 @@ static bool orr_way_reach_changed(const struct orr_way *way)
 	       way->reach[1] != orr_map.fabric[b][a].losses;
 }
 
-/* The first link of a way that was up which has gone down since; if it is none, the last one stays. */
+/* As the map has it, so that it is the same for the whole round. */
+static bool orr_pair_has_lost(const struct orr_pair *pair)
+{
+	return orr_map.card[orr_map_index(pair->ends[0])].lost ||
+	       orr_map.card[orr_map_index(pair->ends[1])].lost;
+}
+
+/*
+ * The first link of a way that was up which has gone down since; if it is none, the last one stays. A card
+ * that was lost before any has is the cause: no link is, nor will be. One that is given up only now, because
+ * it takes no route, is lost after its link.
+ */
 static void orr_pair_find_loss(const struct orr_pair *pair, struct orr_way *next)
 {
 	const struct orr_way *way = &pair->way;
 	u32 i;
 
+	next->loss = (struct orr_way_loss){};
+	if (way->up && orr_pair_has_lost(pair))
+		return;
 	next->loss = way->loss;
 	for (i = 0; way->up && i < way->links; i++) {
 		const struct orr_step *from = &way->steps[i], *to = &way->steps[i + 1];
@@ -465,13 +479,6 @@ static bool orr_pair_judge(struct orr_pair *pair, struct list_head *changed)
 	}
 	orr_pair_set(pair, &way, way.up && pair->epoch);
 	return before;
-}
-
-/* As the map has it, so that it is the same for the whole round. */
-static bool orr_pair_has_lost(const struct orr_pair *pair)
-{
-	return orr_map.card[orr_map_index(pair->ends[0])].lost ||
-	       orr_map.card[orr_map_index(pair->ends[1])].lost;
 }
 
 /* Return: whether there were any. */

@@ -8,6 +8,7 @@
 #include <orrery/hw/engine.h>
 
 #include "umd/runtime/clock.h"
+#include "umd/runtime/link_text.h"
 
 namespace orrery::umd {
 namespace {
@@ -103,6 +104,11 @@ void Context::shutdown() {
     copy_streams_.clear();
 }
 
+Error Context::lose(Error cause) {
+    if (!lost()) cause.text += loss_before(*this);
+    return loss_.end(std::move(cause));
+}
+
 std::optional<Error> Context::ask() {
     const auto answer = winsys_.query();
     if (!answer && answer.error().code == orrErrorDeviceLost) lose(answer.error());
@@ -145,6 +151,10 @@ std::optional<WayLoss::Link> Context::last_lost_link(const Context& peer) const 
     const auto now = winsys_.way(peer.uid_);
     if (!now || now->lost_uid == 0) return std::nullopt;
     return lost_link_of(*now);
+}
+
+bool Context::knows_first() const {
+    return winsys_.info().driver_version >= ORR_MAKE_VERSION(1, 19, 0);
 }
 
 bool Context::reaches(const Context& peer) {

@@ -68,8 +68,8 @@ class Context {
     // What failure words call the card.
     std::uint32_t node() const { return static_cast<std::uint32_t>(uid_ & 0xff); }
 
-    // The card is gone, as the driver says; the first cause stays.
-    Error lose(const Error& cause) { return loss_.end(cause); }
+    // The card is gone, as the driver says; the first cause stays, with the link that went down before it.
+    Error lose(Error cause);
     std::optional<Error> loss() const { return loss_.error(); }
     bool lost() const { return loss_.ended(); }
     // Asks the driver whether it is: loss().
@@ -83,6 +83,9 @@ class Context {
     std::optional<WayLoss> way_loss(const Context& peer, std::uint64_t way) const;
     // The link that went down last of a way there, whenever that was; nothing: none has, or nobody knows.
     std::optional<WayLoss::Link> last_lost_link(const Context& peer) const;
+    // Whether such a link, of a way to a card that is lost, went down before that. An older driver does not
+    // tell, and a card that is gone is more of a cause than the link to it.
+    bool knows_first() const;
     // Whether there is one, for copies: by an answer of the driver that is some milliseconds old at most.
     bool reaches(const Context& peer);
     // The same, as it was just answered.

@@ -130,9 +130,10 @@ std::optional<Error> Group::lost_way(std::uint64_t va, std::uint64_t word) const
     const std::uint32_t node = ORR_FAILURE_NODE(word);
     for (const Way& way : ways_) {
         if (way.from->node() != node && way.to->node() != node) continue;
-        // A card that is gone is more of a cause than the link to it.
-        if (way.from->ask() || way.to->ask()) continue;
-        const auto loss = way.from->way_loss(*way.to, way.number);
+        Context *from = way.from, *to = way.to;
+        if (from->ask()) std::swap(from, to);
+        if (to->ask() && !from->knows_first()) continue;
+        const auto loss = from->way_loss(*to, way.number);
         if (!loss || !loss->link) continue;
         return Error{
             orrErrorPeerAccess,

@@ -48,9 +48,17 @@ std::string lost_link(const Context& from, const Context& to, std::uint64_t way)
     return loss && loss->link ? name_of(from.fleet(), *loss->link) : "the link between them";
 }
 
+std::string loss_before(const Context& lost) {
+    for (const Context* from : lost.fleet().contexts()) {
+        if (from == &lost || from->lost() || !from->knows_first()) continue;
+        if (const auto link = from->last_lost_link(lost))
+            return fmt::format("; {} went down before that", name_of(lost.fleet(), *link));
+    }
+    return {};
+}
+
 std::string last_loss(const Context& from, const Context& to) {
-    // A card that is gone is more of a cause than the link to it.
-    if (from.lost() || to.lost()) return {};
+    if (from.lost() || (to.lost() && !from.knows_first())) return {};
     const auto link = from.last_lost_link(to);
     return link ? fmt::format("; {} went down", name_of(from.fleet(), *link)) : std::string();
 }

@@ -12,8 +12,10 @@ namespace orrery::umd {
 std::string name_of(const Fleet& fleet, const WayLoss::Link& link);
 // The one that ended the way between the two that was this number; "the link between them", if nobody knows.
 std::string lost_link(const Context& from, const Context& to, std::uint64_t way);
+// "; … went down before that", of a card that is lost now; nothing: none has, or nobody knows.
+std::string loss_before(const Context& lost);
 // "; … went down": the last that did of a way between the two, for what has just found none. Nothing, if none
-// has or nobody knows, or a card is gone.
+// has or nobody knows, or a card was gone before.
 std::string last_loss(const Context& from, const Context& to);
 // The same for what failed some time ago: one that has come up again may have nothing to do with that.
 std::string loss_that_stands(const Context& from, const Context& to);

@@ -56,8 +56,13 @@ TEST_F(WayRemoval, TheOwnerIsLost) {
         owner.make_memory(kMiB);
         writer.share(owner, ORR_BIND_WRITE);
         ASSERT_EQ(writer.queue->run(std::vector{fill(kVa, kMiB, 5)}), 0);
+        drm_orr_query_way way{};
+        way.peer_uid = uid_of(owner.fd());
         ASSERT_TRUE(write_file("/sys/bus/pci/devices/" + cards_[to] + "/reset", "1"));
         EXPECT_EQ(write_until_told(writer), ORR_QERR_FAULT) << "from " << from;
+        ASSERT_EQ(call(writer.fd(), DRM_IOCTL_ORR_QUERY_WAY, &way), 0);
+        EXPECT_EQ(way.links, 0u) << "from " << from;
+        EXPECT_EQ(way.lost_uid, 0u) << "from " << from << ": no link went down before the card";
         begin_anew(to);
         expect_crosses(from, to, 6);
     }

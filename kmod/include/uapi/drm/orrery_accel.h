@@ -356,7 +356,8 @@ struct drm_orr_query_link {
  * The lost_* (1.16) name the last link of a way between the two that has gone down and so ended it. A version
  * that has ended though lost_version is older than it (as the difference of both, signed, says) was ended by
  * something else: what goes over other links now, or what a switch has lost while all links were up.
- * Of links between switches (1.18) they say what switches say.
+ * Of links between switches (1.18) they say what switches say. Once one of the two cards is lost they name a
+ * link only if it went down before that (1.19).
  *
  * What was sent by a version before settled (1.17; as the difference, signed, says) has arrived by the time
  * of the call or never will: the cards at both ends deny it, or the link between them that was up again
