@@ -441,6 +441,8 @@ Error describe_foreign_failure(std::uint64_t word, const std::string& where) {
                 return {orrErrorPeerAccess,
                         "all who may signal it are on a card that cannot be reached (is the link up and the "
                         "card alive? See orrery-smi)"};
+            case ORR_QERR_BAD_DESC:
+                return {orrErrorInternal, "an engine of the card refused a packet's work"};
             default:
                 return {orrErrorInternal, "the firmware refused a packet"};
         }
@@ -537,12 +539,17 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         case ORR_QERR_BAD_OPCODE:
         case ORR_QERR_BAD_PACKET:
         case ORR_QERR_BAD_INDEX:
-        case ORR_QERR_BAD_DESC:
             return {orrErrorInternal,
                     fmt::format(
                         "the firmware refused {} (code {}, detail {:#x}): the ring was overwritten, or this "
                         "is a fault of the library{}",
                         who, state.error, state.error_detail, tail)};
+        case ORR_QERR_BAD_DESC:  // of a packet that the firmware took for good
+            return {orrErrorInternal,
+                    fmt::format("an engine of the card refused {} (status {}): the card works wrongly, its "
+                                "packet or what that refers to was overwritten, or this is a fault of the "
+                                "library{}",
+                                who, state.error_detail, tail)};
         default:
             return {orrErrorVersion,
                     fmt::format("{} stopped with code {}, which this library does not know{}", who,

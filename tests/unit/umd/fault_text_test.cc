@@ -258,6 +258,53 @@ TEST(FaultTextOfTwo, WhoLosesTheOwnerIsToldSo) {
     ASSERT_OK(orrFree(there));
 }
 
+// An older driver names a link also if it went with the card.
+TEST(FaultTextOfTwo, WhoLosesTheOwnerIsToldOfTheLinkThatWentDownBefore) {
+    constexpr std::string_view kBefore =
+        "; the link from port 0 of device 0 to device 1 went down before that";
+    constexpr std::uint32_t kOld = ORR_MAKE_VERSION(1, 18, 0), kTells = ORR_MAKE_VERSION(1, 19, 0);
+    for (const std::uint32_t version : {kOld, kTells}) {
+        for (const bool cut : {true, false}) {
+            FakeSystem system(2);
+            for (std::size_t card = 0; card < 2; ++card)
+                system.card(card).driver_version = version;
+            void* there = nullptr;
+            ASSERT_OK(orrSetDevice(1));
+            ASSERT_OK(orrMalloc(&there, 4096));
+            ASSERT_OK(orrSetDevice(0));
+            Context& context = **(*Runtime::get())->context(0);
+            if (cut) system.card(1).cut_link();
+            system.card(1).lose();
+            QueueState state;
+            state.error = ORR_QERR_FAULT;
+            state.error_detail = ORR_FAULT_NO_ROUTE;
+            state.error_address = reinterpret_cast<std::uintptr_t>(there);
+            const Error told = describe_queue_error(state, {Op::kCopy, nullptr}, {}, context);
+            EXPECT_EQ(told.code, orrErrorDeviceLost);
+            EXPECT_EQ(told.text.find(kBefore) != std::string::npos, cut && version == kTells) << told.text;
+            ASSERT_OK(orrFree(there));
+        }
+    }
+}
+
+TEST_F(FaultText, AnEnginesRefusalIsNotTheFirmwares) {
+    const auto of = [&](std::uint32_t code, std::uint64_t detail) {
+        QueueState state;
+        state.error = code;
+        state.error_detail = detail;
+        return describe_queue_error(state, {Op::kKernel, "k"}, {}, context());
+    };
+    const Error refused = of(ORR_QERR_BAD_DESC, ORR_DONE_BAD_DESC);
+    EXPECT_EQ(refused.code, orrErrorInternal);
+    EXPECT_THAT(refused.text, ::testing::StartsWith("an engine of the card refused kernel 'k' (status 1): "));
+    for (const std::uint32_t code : {ORR_QERR_BAD_OPCODE, ORR_QERR_BAD_PACKET, ORR_QERR_BAD_INDEX}) {
+        const Error told = of(code, 3);
+        EXPECT_EQ(told.code, orrErrorInternal);
+        EXPECT_THAT(told.text, ::testing::StartsWith(fmt::format(
+                                   "the firmware refused kernel 'k' (code {}, detail 0x3): ", code)));
+    }
+}
+
 TEST_F(FaultText, TextsOfAModuleReachNoTerminalAsTheyAre) {
     // An assertion's expression, file, function and line; what __builtin_source_location() gives.
     constexpr std::uint64_t kStart = 0x7000'0000;
