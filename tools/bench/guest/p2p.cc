@@ -8,6 +8,7 @@
 #include <exception>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -366,12 +367,17 @@ std::vector<std::uint64_t> numbers(std::string_view text) {
     }
 }
 
+int mistake(const std::string& what) {
+    fmt::print(stderr, "orrery-bench-p2p: {}: see --help\n", what);
+    return 2;
+}
+
 int run(int argc, char** argv) {
     std::vector<std::uint64_t> size{kSize}, model, host;
     Times times;
     bool json = false, patterns = false;
     std::vector<std::string> measured_patterns;
-    std::string prefix;
+    std::optional<std::string> prefix;
     for (int i = 1; i < argc; ++i) {
         const std::string_view argument = argv[i];
         auto* const list = argument == "--size"           ? &size
@@ -401,13 +407,12 @@ int run(int argc, char** argv) {
             ++i;
             *list = numbers(argv[i]);
             if (!list->empty() && (list != &size || size.size() == 1)) continue;
-            fmt::print(stderr, "orrery-bench-p2p: {} {} makes no sense\n{}", argument, argv[i], kHelp);
-            return 2;
+            return mistake(fmt::format("{} {} makes no sense", argument, argv[i]));
         } else {
-            fmt::print(stderr, "orrery-bench-p2p: {} makes no sense here\n{}", argument, kHelp);
-            return 2;
+            return mistake(fmt::format("{} makes no sense here", argument));
         }
     }
+    if (prefix && measured_patterns.empty()) return mistake("--prefix needs a --measure-pattern");
     const bool matrix_wanted = model.empty() && host.empty();
     // It takes three seconds to know.
     const double clock =
@@ -418,7 +423,8 @@ int run(int argc, char** argv) {
             const std::uint64_t late = late_messages();
             const auto all = bench::measure_patterns(
                 {static_cast<unsigned>(device_count()), edges_of_system(), forward_ns()}, size.front());
-            if (!measured_patterns.empty()) return measure_patterns(all, measured_patterns, prefix);
+            if (!measured_patterns.empty())
+                return measure_patterns(all, measured_patterns, prefix.value_or(""));
             if (json)
                 show_patterns_json(all, size.front());
             else
