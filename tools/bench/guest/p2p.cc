@@ -58,7 +58,8 @@ struct Cell {
     double host = 0;                    // GB/s of the host's time
 
     double limit() const { return way ? way->gbps / 8.0 : 0; }
-    double both_limit() const { return way && back ? (way->gbps + back->gbps) / 8.0 : 0; }
+    // As many bytes go each way, so the slower one is waited for.
+    double both_limit() const { return way && back ? 2 * std::min(way->gbps, back->gbps) / 8.0 : 0; }
 };
 
 // Messages that came after their time, of all cards; there is none between cards that keep step.
