@@ -216,9 +216,9 @@ bool Firmware::pass() {
         persist_->heartbeat = progress;
         hal_->set_reg(SOC_HEARTBEAT, heartbeat_);
     }
-    if (again || scheduler_.has_ready() || scheduler_.unsettled()) return true;
+    if (scheduler_.has_ready() || scheduler_.unsettled()) return true;
     scheduler_.rest_if_idle();
-    return false;
+    return again;
 }
 
 // `bell`: it has rung. True: there is more to be done.

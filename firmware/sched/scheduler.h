@@ -414,6 +414,7 @@ class Scheduler {
     }
     void add_vtime(Queue& queue, Resource resource, uint64_t used_ps);
     void rest();
+    void begin_vtime(Queue& queue, uint32_t resource, uint64_t vtime);
     static uint64_t window(const Queue& queue, uint64_t va) {
         return ORR_CONTEXT_WINDOW(queue.context->number, va);
     }

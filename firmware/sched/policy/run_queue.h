@@ -266,7 +266,12 @@ class RunQueueOf {
         if (tenants_->several()) [[unlikely]]
             advance_tenant(queue);
     }
-    uint64_t min_vtime(const Queue& queue) const { return min_vtime_[queue.priority][queue.process]; }
+    // Where a queue that is new among these begins.
+    uint64_t min_vtime(const Queue& queue) const {
+        uint64_t least = min_vtime_[queue.priority][queue.process];
+        raise(least, rested_);
+        return least;
+    }
 
   private:
     uint32_t resource() const { return kResource == kOther ? resource_ : kResource; }

@@ -103,7 +103,11 @@ uint64_t Scheduler::class_vtime(const Queue& queue, uint32_t resource) const {
 }
 void Scheduler::start_at_class_vtime(Queue& queue) {
     for (uint32_t resource = 0; resource < kResources; ++resource)
-        queue.vtime[resource] = class_vtime(queue, resource);
+        begin_vtime(queue, resource, class_vtime(queue, resource));
+}
+void Scheduler::begin_vtime(Queue& queue, uint32_t resource, uint64_t vtime) {
+    queue.vtime[resource] = vtime;
+    raise(greatest_vtime_[resource], vtime);
 }
 
 void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint32_t slice_us) {
@@ -126,7 +130,7 @@ void Scheduler::set_queue(Queue& queue, uint8_t priority, uint16_t weight, uint3
     }
     queue.seal = seal_of(queue);
     for (uint32_t resource = 0; resource < kResources && queue.priority != before; ++resource)
-        queue.vtime[resource] = class_vtime(queue, resource) + lead[resource];
+        begin_vtime(queue, resource, class_vtime(queue, resource) + lead[resource]);
     if (waits) enqueue(queue, place);
     for (Kind& kind : kinds_)
         kind.preempt_check_ps = 0;

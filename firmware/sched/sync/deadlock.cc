@@ -68,9 +68,10 @@ void Deadlocks::on_timer(uint64_t now) {
     if (alarm_->at(Alarm::kDeadlock) > now) return;
     alarm_->set(*hal_, Alarm::kDeadlock, kNoTime);
     if (phase_ == Phase::kTell) return;
+    // Also what an idle card has begun: on one that is idle for moments only it would never end.
+    timed_ = true;
     if (phase_ == Phase::kRest) {
         if (!due()) return;
-        timed_ = true;
         begin();
     }
     chunk();

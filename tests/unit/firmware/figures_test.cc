@@ -185,6 +185,32 @@ TEST(Figures, WeightsAreSharesOnACardThatHasRunForLong) {
     EXPECT_NEAR(heavy / light, 4, 0.2);
 }
 
+// A card that is idle for moments only, and never for as long as a look at all packets takes.
+TEST(Figures, ADeadlockIsToldBetweenShortJobs) {
+    constexpr std::uint32_t kStuck = 6;
+    Scenario s = plan(kStuck + 1, 60 * kMs);
+    for (std::uint32_t n = 0; n < kStuck; ++n) {
+        s.semaphores.push_back({.name = "s" + std::to_string(n)});
+        // Each waits for what the next one has at the end of a full ring.
+        std::vector<Job> jobs(60);
+        jobs.front().op = Op::kWait;
+        jobs.front().semaphore = n;
+        jobs.front().value = 1;
+        jobs.back().op = Op::kSignal;
+        jobs.back().semaphore = (n + 1) % kStuck;
+        jobs.back().value = 1;
+        submit(s, n, kMs, jobs);
+    }
+    for (Ps at = kMs; at < 55 * kMs; at += 60 * kUs)
+        submit(s, kStuck, at, kernel(8, 5000), 1);
+    const Result result = play(s);
+    Ps told = kUnknown;
+    for (const Message& event : result.events) {
+        if (event.message.opcode == ORR_EVENT_DEADLOCK) told = std::min(told, event.at);
+    }
+    EXPECT_LE(told, 40 * kMs);
+}
+
 TEST(Figures, AHighClassGetsTheEngine) {
     // All ports and all cores held by kernels of seconds.
     for (const std::uint32_t high : {ORR_PRIORITY_HIGH, ORR_PRIORITY_REALTIME}) {
