@@ -217,7 +217,7 @@ bool Firmware::pass() {
         hal_->set_reg(SOC_HEARTBEAT, heartbeat_);
     }
     if (scheduler_.has_ready() || scheduler_.unsettled()) return true;
-    scheduler_.rest_if_idle();
+    scheduler_.rest_turns();
     return again;
 }
 

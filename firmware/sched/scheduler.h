@@ -158,11 +158,8 @@ class Scheduler {
     uint32_t state(const Queue& queue) const;  // ORR_QUEUE_*
 
     bool has_ready() const { return !turns_.empty(); }
-    // Before the core sleeps. A card on which nothing runs and nobody waits for a turn or an engine forgets
-    // who had more of it than others.
-    void rest_if_idle() {
-        if (!engines_.busy()) rest();
-    }
+    // Before the core sleeps, and nobody waits for a turn: who had more of them than others is forgotten.
+    void rest_turns() { turns_.rest(greatest_vtime_[static_cast<uint32_t>(Resource::kTurn)]); }
 
     // Events and late replies for the host, oldest first. A queue whose end it reports is gone with the call.
     bool has_message() const { return !outbox_.empty() || deadlocks_.telling(); }
@@ -413,7 +410,7 @@ class Scheduler {
         return own < policy_.slice_ps ? own : policy_.slice_ps;
     }
     void add_vtime(Queue& queue, Resource resource, uint64_t used_ps);
-    void rest();
+    void rest_engines();
     void begin_vtime(Queue& queue, uint32_t resource, uint64_t vtime);
     static uint64_t window(const Queue& queue, uint64_t va) {
         return ORR_CONTEXT_WINDOW(queue.context->number, va);

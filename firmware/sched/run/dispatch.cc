@@ -378,9 +378,16 @@ bool Scheduler::drain_completions() {
     if (finished != nullptr && !(finished->place == Place::kOwn && finished->has_packet && go_on(*finished)))
         continue_after_completion(*finished);
     areas_freed();
-    if (!engines_.busy() && alarm_->at(Alarm::kPorts) != kNever && !any_waiting())
-        alarm_->set(*hal_, Alarm::kPorts, kNever);
+    if (!engines_.busy() && !any_waiting()) rest_engines();
     return n != 0;
+}
+
+// Nothing runs on the engines, and nobody waits for a port: who had more of them than others is forgotten.
+[[gnu::noinline]] void Scheduler::rest_engines() {
+    if (alarm_->at(Alarm::kPorts) != kNever) alarm_->set(*hal_, Alarm::kPorts, kNever);
+    if (area_waiting_ != 0 || suspended_.taken() != 0) return;
+    for (const EngineKind& row : kEngineKinds)
+        run_queue(row.kind).rest(greatest_vtime_[static_cast<uint32_t>(ports_of(row.kind))]);
 }
 
 // After a restart: completions of the time between. No queue waits for a port yet.

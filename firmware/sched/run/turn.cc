@@ -212,13 +212,6 @@ void Scheduler::answer_doorbell() {
         fail(queue, {ORR_QERR_BAD_INDEX, queue.next, queue.producer + more, 0});
 }
 
-[[gnu::noinline]] void Scheduler::rest() {
-    if (any_waiting() || area_waiting_ != 0 || suspended_.taken() != 0 || !turns_.empty()) return;
-    turns_.rest(greatest_vtime_[static_cast<uint32_t>(Resource::kTurn)]);
-    for (const EngineKind& row : kEngineKinds)
-        run_queue(row.kind).rest(greatest_vtime_[static_cast<uint32_t>(ports_of(row.kind))]);
-}
-
 bool Scheduler::turn() {
     if (turns_.empty()) return false;
     hal_->activity(ORR_ACTIVITY_SCHEDULING);
