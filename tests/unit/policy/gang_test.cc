@@ -147,7 +147,8 @@ TEST_F(Gangs, OfOneUserDoNotBecomeSuchAsAreNeverPreempted) {
     for (std::uint64_t n = 0; n < 10; ++n) {
         const JobResult& one = job(realtime, n);
         ASSERT_NE(one.started, kUnknown) << n;
-        EXPECT_LT(one.started - one.submitted, 20 * kUs) << n;
+        // Mostly 4 us; 24 where it comes while the core looks through the gangs that wait.
+        EXPECT_LT(one.started - one.submitted, 30 * kUs) << n;
     }
     std::vector<Ps> done(7);
     for (const JobResult& one : result.jobs) {
