@@ -11,6 +11,22 @@
 using namespace orrery::umd;
 
 namespace orrery::umd::api {
+namespace {
+
+// All that cards have done until now.
+Status tell_work() {
+    Runtime* const runtime = Runtime::usable();
+    Status first;
+    for (Context* context : runtime == nullptr ? std::vector<Context*>() : runtime->contexts()) {
+        auto drained = context->work_log().drain();
+        if (!drained && first) first = std::move(drained);
+        auto sampled = context->sample_log().drain();
+        if (!sampled && first) first = std::move(sampled);
+    }
+    return first;
+}
+
+}  // namespace
 
 orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback callback, void* user,
                             const orrProfOptions* options) {
@@ -23,6 +39,8 @@ orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback
                                        orrProfWantCounters | orrProfWantSamples | orrProfWantPcs |
                                        orrProfWantSteps | orrProfWantSignals | orrProfWantRangeWork,
                                    "orrProfSubscribe"));
+        // What has ended is told to those who wanted it then; who cannot be told now is told with the rest.
+        if (prof_has(orrProfWantWork)) (void)tell_work();
         ORR_TRY(made, Profiler::get().subscribe(callback, user, wanted->want));
         *subscription = *made;
         return {};
@@ -35,14 +53,7 @@ orrError_t orrProfUnsubscribe(orrProfSubscription_t subscription) {
 
 orrError_t orrProfFlush() {
     return guarded([]() -> Status {
-        Runtime* const runtime = Runtime::usable();
-        Status first;
-        for (Context* context : runtime == nullptr ? std::vector<Context*>() : runtime->contexts()) {
-            auto drained = context->work_log().drain();
-            if (!drained && first) first = std::move(drained);
-            auto sampled = context->sample_log().drain();
-            if (!sampled && first) first = std::move(sampled);
-        }
+        Status first = tell_work();
         // What streams have left that are gone, and threads that have ended.
         if (!tell_ranges_done(true) && first)
             return fail(orrErrorTimeout, "a callback that is told of a range has not returned for 10 s");

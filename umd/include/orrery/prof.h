@@ -378,7 +378,10 @@ typedef struct orrProfOptions {
      * orrProfWantRangeWork. */
     uint64_t want;
 } orrProfOptions;
-/** options may be null. orrErrorOutOfMemory: there are orrProfMaxSubscriptions already. */
+/**
+ * options may be null. Of work that had ended before it is told nothing, as long as no callback that is told
+ * of work keeps others waiting. orrErrorOutOfMemory: there are orrProfMaxSubscriptions already.
+ */
 ORR_API orrError_t orrProfSubscribe(orrProfSubscription_t* subscription, orrProfCallback callback, void* user,
                                     const orrProfOptions* options);
 /**
