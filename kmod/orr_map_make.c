@@ -16,16 +16,23 @@ struct orr_map orr_map;
 static unsigned long orr_map_jiffies;
 static u32 orr_last_since;
 
-static void orr_map_look(struct orr_map_card *card)
+static void orr_map_forget_ports(struct orr_map_card *card)
 {
-	struct orr_device *odev = card->odev;
-	int idx;
 	u32 p;
 
 	memset(card->port, 0, sizeof(card->port));
 	for (p = 0; p < ORR_LINK_MAX_PORTS; p++)
 		card->port[p].peer = ORR_MAP_NONE;
 	card->forward_ns = 0;
+}
+
+static void orr_map_look(struct orr_map_card *card)
+{
+	struct orr_device *odev = card->odev;
+	int idx;
+	u32 p;
+
+	orr_map_forget_ports(card);
 	card->lost = orr_enter(odev, &idx);
 	if (card->lost)
 		return;
@@ -33,8 +40,9 @@ static void orr_map_look(struct orr_map_card *card)
 		struct orr_map_port *port = &card->port[p];
 		u32 link = ORR_R_LINK(p);
 
-		/* It has just been found gone. */
+		/* It has just been found gone: what was read of it before that is over. */
 		if (!orr_link_look(odev, p, &port->look)) {
+			orr_map_forget_ports(card);
 			card->lost = true;
 			break;
 		}

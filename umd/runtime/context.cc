@@ -105,7 +105,8 @@ void Context::shutdown() {
 }
 
 Error Context::lose(Error cause) {
-    if (!lost()) cause.text += loss_before(*this);
+    // In front: of a long text a group has the beginning only.
+    if (!lost()) cause.text.insert(0, loss_before(*this));
     return loss_.end(std::move(cause));
 }
 

@@ -8,6 +8,7 @@
 #include <orrery/hw/kernel_abi.h>
 #include <orrery/hw/mmu.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -119,14 +120,28 @@ bool is_of_peer(const QueueState& state) {
     }
 }
 
-// The cause, if it is that the card which has the memory is gone: the card that went there knows of its way
-// only, the driver of both.
-std::optional<Error> lost_owner(const QueueState& state, const Context& context) {
+struct LostOwner {
+    std::string who;
+    Error loss;
+};
+
+// The cause, if it is that a card which has the memory is gone, of a multicast one of its members: the card
+// that went there knows of its way only, the driver of both.
+std::optional<LostOwner> lost_owner(const QueueState& state, const Context& context) {
     const auto memory = context.memory().find(state.error_address);
-    if (!is_of_peer(state) || !memory || memory->elsewhere || memory->device == context.device())
-        return std::nullopt;
-    for (Context* const owner : context.fleet().contexts())
-        if (owner->device() == memory->device) return owner->ask();
+    if (!is_of_peer(state) || !memory) return std::nullopt;
+    const bool no_way = state.error_detail == ORR_FAULT_NO_ROUTE || state.error_detail == ORR_FAULT_PEER_DOWN;
+    const auto has_it = [&](const Context& card) {
+        if (!memory->elsewhere) return card.device() == memory->device;
+        const auto& members = memory->block->members;
+        return no_way && std::ranges::find(members, card.device(), &MulticastWay::device) != members.end();
+    };
+    for (Context* const owner : context.fleet().contexts()) {
+        if (owner == &context || !has_it(*owner)) continue;
+        if (auto loss = owner->ask())
+            return LostOwner{memory->elsewhere ? fmt::format("device {}", owner->device()) : "that device",
+                             *std::move(loss)};
+    }
     return std::nullopt;
 }
 
@@ -471,11 +486,12 @@ Error describe_queue_error(const QueueState& state, OpNote note, const orr_packe
         subject(note) + (note.op == Op::kCopy ? failing_copy(state, packet, args) : std::string());
     switch (state.error) {
         case ORR_QERR_FAULT: {
-            if (const auto loss = lost_owner(state, context)) {
+            if (const auto lost = lost_owner(state, context)) {
                 return {orrErrorDeviceLost,
-                        fmt::format("{} accessed {:#x}{}: {}, and that device is lost: {}{}", who,
-                                    state.error_address, faulting_code(state, note, context),
-                                    place(state.error_address, packet, context), loss->text, tail)};
+                        fmt::format("{} accessed {:#x}{}: {}, and {} is lost: {}{}", who, state.error_address,
+                                    faulting_code(state, note, context),
+                                    place(state.error_address, packet, context), lost->who, lost->loss.text,
+                                    tail)};
             }
             return {
                 is_of_peer(state) ? orrErrorPeerAccess : orrErrorIllegalAddress,

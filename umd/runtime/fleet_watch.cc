@@ -71,7 +71,7 @@ void Fleet::look_at_cards(const std::vector<std::shared_ptr<Stream>>& all) {
 void Fleet::look_at_flight(Stream& stream) {
     Context& from = stream.context();
     for (Context* to : stream.flight().destinations()) {
-        const auto loss = to->loss();
+        auto loss = to->loss();
         const std::uint64_t executed = stream.executed();
         std::vector<FlightSignal> gone;
         if (loss) {
@@ -85,13 +85,16 @@ void Fleet::look_at_flight(Stream& stream) {
             ways_.send_probe(from, *to, look);
         }
         if (gone.empty()) continue;
+        const auto link = loss ? std::nullopt : lost_link(from, *to, gone.front().way);
+        // Then it may be the card, since it was asked.
+        if (!loss && !link) loss = to->ask();
         const Error error =
             loss ? Error{loss->code, fmt::format("what {} wrote to device {} did not arrive there: {}",
                                                  stream.label(), to->device(), loss->text)}
                  : Error{orrErrorPeerAccess,
                          fmt::format("what {} sent to device {} was lost, as {} went down (orrery-smi shows "
                                      "links)",
-                                     stream.label(), to->device(), lost_link(from, *to, gone.front().way))};
+                                     stream.label(), to->device(), link.value_or("the link between them"))};
         for (const FlightSignal& signal : gone) {
             if (!loss) (void)fail_semaphore(*to, signal.slot->va, ORR_QERR_PEER_LOST, stream.label(), error);
         }
@@ -158,8 +161,10 @@ void Fleet::look_at_orphans() {
             const bool gone = look.never_comes(signal, now_ns());
             if (!loss) ways_.send_probe(*orphans.from, there, look);
             if (!gone) return false;
+            const auto link = lost_link(*orphans.from, there, signal.way);
+            if (!loss && !link && there.ask()) return true;
             const Error error = loss.value_or(
-                Error{orrErrorPeerAccess, lost_link(*orphans.from, there, signal.way) + " went down"});
+                Error{orrErrorPeerAccess, link.value_or("the link between them") + " went down"});
             return fail_semaphore(there, signal.slot->va, loss ? ORR_QERR_LOST : ORR_QERR_PEER_LOST,
                                   orphans.who, error);
         });

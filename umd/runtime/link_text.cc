@@ -43,16 +43,19 @@ std::string name_of(const Fleet& fleet, const WayLoss::Link& link) {
                        name_of(fleet, link.peer, link.to_switch || link.peer == 0));
 }
 
-std::string lost_link(const Context& from, const Context& to, std::uint64_t way) {
+std::optional<std::string> lost_link(const Context& from, const Context& to, std::uint64_t way) {
     const auto loss = from.way_loss(to, way);
-    return loss && loss->link ? name_of(from.fleet(), *loss->link) : "the link between them";
+    if (!loss || !loss->link) return std::nullopt;
+    return name_of(from.fleet(), *loss->link);
 }
 
 std::string loss_before(const Context& lost) {
     for (const Context* from : lost.fleet().contexts()) {
         if (from == &lost || from->lost() || !from->knows_first()) continue;
-        if (const auto link = from->last_lost_link(lost))
-            return fmt::format("; {} went down before that", name_of(lost.fleet(), *link));
+        const auto link = from->last_lost_link(lost);
+        // One between others may have ended the way there long ago, and says nothing of the card.
+        if (link && (link->uid == lost.uid() || link->peer == lost.uid() || link->at_switch))
+            return name_of(lost.fleet(), *link) + " went down first; ";
     }
     return {};
 }

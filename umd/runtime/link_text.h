@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "umd/runtime/context.h"
@@ -10,9 +11,10 @@ namespace orrery::umd {
 
 // "the link from port 1 of device 0 to device 2"; cards of other processes as sysfs names them.
 std::string name_of(const Fleet& fleet, const WayLoss::Link& link);
-// The one that ended the way between the two that was this number; "the link between them", if nobody knows.
-std::string lost_link(const Context& from, const Context& to, std::uint64_t way);
-// "; … went down before that", of a card that is lost now; nothing: none has, or nobody knows.
+// The one that ended the way between the two that was this number; nothing, if nobody knows, or none did.
+std::optional<std::string> lost_link(const Context& from, const Context& to, std::uint64_t way);
+// "… went down first; ", of a card that is lost now: a link of its own, or one between switches. Nothing:
+// none has, or nobody knows.
 std::string loss_before(const Context& lost);
 // "; … went down": the last that did of a way between the two, for what has just found none. Nothing, if none
 // has or nobody knows, or a card was gone before.

@@ -471,10 +471,8 @@ std::optional<Error> Stream::ask() {
 }
 
 std::optional<Error> Stream::refused(const Error& answer) {
-    if (answer.code == orrErrorDeviceLost)
-        context_.lose(answer);
-    else if (answer.code != orrErrorInvalidHandle)
-        return std::nullopt;
+    if (answer.code == orrErrorDeviceLost) return stop(context_.lose(answer));
+    if (answer.code != orrErrorInvalidHandle) return std::nullopt;
     return stop(answer);
 }
 

@@ -265,6 +265,8 @@ class FakeDevice final : public Device {
             way->lost_peer_uid = peer_uid;
             way->lost_port = port;
         }
+        if (way->lost_uid == 0 && info_.driver_version >= ORR_MAKE_VERSION(1, 19, 0))
+            name_loss_between(peer_uid, *way);
         return way;
     }
 
@@ -304,6 +306,13 @@ class FakeDevice final : public Device {
             return fail_errno(EXDEV, "importing");
         if (card_.lost()) return fail_errno(ENODEV, "importing");
         return std::make_unique<FakeBo>(pages, card_);
+    }
+    // Nothing reaches its members.
+    Result<std::unique_ptr<Bo>> make_multicast(const std::vector<MulticastMember>& members,
+                                               std::uint64_t size, bool read) override {
+        if (info_.driver_version < ORR_MAKE_VERSION(1, 9, 0))
+            return Device::make_multicast(members, size, read);
+        return create_bo(size, BoKind::kSystem);
     }
     // A process cannot have what it has exported: tests play another one with `as_another_process`.
     Result<std::optional<ForeignBo>> import_fd(int fd) override {
@@ -475,6 +484,20 @@ class FakeDevice final : public Device {
     }
 
   private:
+    // Of a way over one card, whose first link has been lost.
+    void name_loss_between(std::uint64_t peer_uid, drm_orr_query_way& way) const {
+        const auto is_it = [&](const FakeCard* card) { return card->uid == peer_uid; };
+        if (std::ranges::any_of(card_.peers(), is_it)) return;
+        for (std::uint32_t port = 0; port < card_.peers().size(); ++port) {
+            const FakeCard& between = *card_.peers()[port];
+            if (card_.link_losses() + between.link_losses() == 0 ||
+                std::ranges::none_of(between.peers(), is_it))
+                continue;
+            way.lost_uid = card_.uid;
+            way.lost_peer_uid = between.uid;
+            way.lost_port = port;
+        }
+    }
     DeviceInfo info_;
     FakeCard& card_;
 };

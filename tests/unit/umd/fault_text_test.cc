@@ -261,7 +261,7 @@ TEST(FaultTextOfTwo, WhoLosesTheOwnerIsToldSo) {
 // An older driver names a link also if it went with the card.
 TEST(FaultTextOfTwo, WhoLosesTheOwnerIsToldOfTheLinkThatWentDownBefore) {
     constexpr std::string_view kBefore =
-        "; the link from port 0 of device 0 to device 1 went down before that";
+        "lost: the link from port 0 of device 0 to device 1 went down first; ";
     constexpr std::uint32_t kOld = ORR_MAKE_VERSION(1, 18, 0), kTells = ORR_MAKE_VERSION(1, 19, 0);
     for (const std::uint32_t version : {kOld, kTells}) {
         for (const bool cut : {true, false}) {
@@ -284,6 +284,86 @@ TEST(FaultTextOfTwo, WhoLosesTheOwnerIsToldOfTheLinkThatWentDownBefore) {
             EXPECT_EQ(told.text.find(kBefore) != std::string::npos, cut && version == kTells) << told.text;
             ASSERT_OK(orrFree(there));
         }
+    }
+}
+
+// Of a chain the last link that ended a way to the card may be one between others, of long ago.
+TEST(FaultTextOfThree, WhoLosesTheOwnerIsToldOfNoLinkBetweenOthers) {
+    for (const bool cut : {false, true}) {
+        FakeSystem system(3);
+        for (std::size_t card = 0; card < 3; ++card)
+            system.card(card).driver_version = ORR_MAKE_VERSION(1, 19, 0);
+        for (int device = 0; device < 3; ++device)
+            (void)(*Runtime::get())->context(device);
+        system.card(1).link_to(system.card(2));
+        system.card(0).cut_link();
+        if (cut) system.card(2).cut_link();
+        system.card(2).lose();
+        const auto told = (**(*Runtime::get())->context(2)).ask();
+        ASSERT_TRUE(told);
+        EXPECT_EQ(told->text.find("went down") != std::string::npos, cut) << told->text;
+        if (cut)
+            EXPECT_THAT(told->text, ::testing::StartsWith(
+                                        "the link from port 1 of device 1 to device 2 went down first; "));
+    }
+}
+
+// Whoever asks first: here its own stream does.
+TEST(FaultTextOfTwo, AStreamOfALostCardIsToldOfTheLinkThatWentDownBefore) {
+    FakeSystem system(2);
+    for (std::size_t card = 0; card < 2; ++card)
+        system.card(card).driver_version = ORR_MAKE_VERSION(1, 19, 0);
+    orrStream_t stream = nullptr;
+    (void)(*Runtime::get())->context(0);
+    ASSERT_OK(orrSetDevice(1));
+    void* memory = nullptr;
+    ASSERT_OK(orrMalloc(&memory, 4096));
+    ASSERT_OK(orrStreamCreate(&stream, 0));
+    system.card(1).pause(true);
+    ASSERT_OK(orrMemsetAsync(memory, 0, 4096, stream));
+    system.card(1).cut_link();
+    system.card(1).lose();
+    EXPECT_FAIL(orrStreamSynchronize(stream), orrErrorDeviceLost,
+                "the link from port 0 of device 0 to device 1 went down first; ");
+    EXPECT_OK(orrStreamDestroy(stream));
+    EXPECT_OK(orrFree(memory));
+}
+
+// A write to one that can be read, too, is not taken for a read.
+TEST(FaultTextOfTwo, WhoLosesAMemberOfAMulticastIsToldSo) {
+    for (const bool combines : {false, true}) {
+        FakeSystem system(3);
+        system.card(0).driver_version = ORR_MAKE_VERSION(1, 9, 0);
+        system.card(0).link_to(system.card(2));
+        const auto context = [](int device) { return *(*Runtime::get())->context(device); };
+        void* members[2];
+        for (int device = 1; device < 3; ++device) {
+            (void)context(device);
+            ASSERT_OK(orrSetDevice(device));
+            ASSERT_OK(orrIpcMalloc(&members[device - 1], 4096, 0));
+        }
+        ASSERT_OK(orrSetDevice(0));
+        void* all = nullptr;
+        ASSERT_OK(orrMulticastCreate(&all, members, 2, 4096, combines ? orrMulticastReadable : 0));
+        const auto of = [&](std::uint64_t fault) {
+            QueueState state;
+            state.error = ORR_QERR_FAULT;
+            state.error_detail = fault;
+            state.error_address = reinterpret_cast<std::uintptr_t>(all);
+            return describe_queue_error(state, {Op::kCopy, nullptr}, {}, *context(0));
+        };
+        EXPECT_EQ(of(ORR_FAULT_NO_ROUTE).code, orrErrorPeerAccess);
+        system.card(2).lose();
+        for (const auto fault : {ORR_FAULT_NO_ROUTE, ORR_FAULT_PEER_DOWN}) {
+            const Error told = of(fault);
+            EXPECT_EQ(told.code, orrErrorDeviceLost) << told.text;
+            EXPECT_THAT(told.text, ::testing::HasSubstr(", and device 2 is lost: "));
+            EXPECT_EQ(told.text.find("reading"), std::string::npos) << told.text;
+        }
+        EXPECT_EQ(of(ORR_FAULT_PERMISSION).code, orrErrorIllegalAddress);
+        ASSERT_OK(orrFree(all));
+        for (void* member : members)
+            ASSERT_OK(orrFree(member));
     }
 }
 

@@ -256,6 +256,23 @@ TEST_P(GroupTest, ALostDeviceIsNamed) {
     EXPECT_FAIL(orrGroupBarrier(group(1), kLongNs), orrErrorDeviceLost, "rank 1 on");
 }
 
+class GroupOfDriver119 : public GroupTest {
+  protected:
+    void SetUp() override {
+        for (std::size_t card = 0; card < 2; ++card)
+            system_.card(card).driver_version = ORR_MAKE_VERSION(1, 19, 0);
+        make(2);
+    }
+};
+
+// The card's own words are longer than what members can tell each other.
+TEST_F(GroupOfDriver119, IsToldOfTheLinkOfALostDevice) {
+    system_.card(1).cut_link();
+    system_.card(1).lose();
+    EXPECT_FAIL(orrGroupBarrier(group(0), kLongNs), orrErrorDeviceLost,
+                "rank 1 on device 1: the link from port 0 of device 0 to device 1 went down first; ");
+}
+
 TEST_P(GroupTest, AStreamsWaitHasItsLimit) {
     if (members() == 1) GTEST_SKIP();
     orrWaitOptions limit = ORR_INIT(orrWaitOptions);

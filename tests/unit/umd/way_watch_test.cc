@@ -83,6 +83,16 @@ TEST_F(WayWatch, WhatNeverComesIsLostWhenTheDriverSaysSo) {
     EXPECT_EQ(ask(), orrErrorPeerAccess);
 }
 
+// The card is lost after it was asked and before its way is looked at: no link is the cause.
+TEST_F(WayWatch, WhoFindsNoWayAsksTheCardBeforeItBlamesALink) {
+    send();
+    system_.card(0).on_link = [&] { owner().lose(); };
+    EXPECT_EQ(ask(), orrErrorDeviceLost);
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::HasSubstr("device 1 did not arrive there: "));
+    EXPECT_THAT(orrGetLastErrorText(), ::testing::Not(::testing::HasSubstr("link")));
+    system_.card(0).on_link = nullptr;
+}
+
 // Nobody had looked since before the loss, so it may have been sent behind that.
 TEST_F(WayWatch, WhatWentByTheWayThatIsThereComesBeforeAProbe) {
     owner().cut_link();
