@@ -18,7 +18,7 @@ class Alarm {
     void init(Hal& hal) {
         for (uint64_t& at : at_)
             at = ~uint64_t{0};
-        set_timer(hal, ~uint64_t{0});
+        hal.set_reg(SOC_TIMER, ~uint64_t{0});
     }
 
     uint64_t at(Owner owner) const { return at_[owner]; }
@@ -30,12 +30,10 @@ class Alarm {
         uint64_t earliest = ~uint64_t{0};
         for (const uint64_t at : at_)
             lower(earliest, at);
-        set_timer(hal, earliest);
+        hal.set_reg(SOC_TIMER, earliest);
     }
 
   private:
-    static void set_timer(Hal& hal, uint64_t at_ps) { hal.set_reg(SOC_TIMER, at_ps); }
-
     uint64_t at_[kOwners];
 };
 

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kBetweenNs = 20'000'000;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};  // packets
+constexpr const char* kSomeLink = "the link between them";
 
 struct GiveBack {
     std::atomic<bool>& taken;
@@ -94,7 +95,7 @@ void Fleet::look_at_flight(Stream& stream) {
                  : Error{orrErrorPeerAccess,
                          fmt::format("what {} sent to device {} was lost, as {} went down (orrery-smi shows "
                                      "links)",
-                                     stream.label(), to->device(), link.value_or("the link between them"))};
+                                     stream.label(), to->device(), link.value_or(kSomeLink))};
         for (const FlightSignal& signal : gone) {
             if (!loss) (void)fail_semaphore(*to, signal.slot->va, ORR_QERR_PEER_LOST, stream.label(), error);
         }
@@ -163,8 +164,8 @@ void Fleet::look_at_orphans() {
             if (!gone) return false;
             const auto link = lost_link(*orphans.from, there, signal.way);
             if (!loss && !link && there.ask()) return true;
-            const Error error = loss.value_or(
-                Error{orrErrorPeerAccess, link.value_or("the link between them") + " went down"});
+            const Error error =
+                loss.value_or(Error{orrErrorPeerAccess, link.value_or(kSomeLink) + " went down"});
             return fail_semaphore(there, signal.slot->va, loss ? ORR_QERR_LOST : ORR_QERR_PEER_LOST,
                                   orphans.who, error);
         });

@@ -60,7 +60,7 @@ struct ProcessGroup {
             calendar = calendars.take();
             uint64_t least = queue.vtime[resource];
             for (const uint16_t n : few)
-                least = all[n].vtime[resource] < least ? all[n].vtime[resource] : least;
+                lower(least, all[n].vtime[resource]);
             calendars[calendar].begin(least);
             for (const uint16_t n : few)
                 calendars[calendar].insert(all, all[n], all[n].vtime[resource]);

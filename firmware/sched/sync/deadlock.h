@@ -79,7 +79,7 @@ class Deadlocks {
     uint32_t rounds_;
     uint32_t reports_;
     bool behind_;
-    bool timed_;  // the round was begun by the alarm, on a card with other things to do
+    bool timed_;  // the alarm has begun the round or gone on with it, on a card with other things to do
 
     Phase phase_;
     uint32_t row_;

@@ -155,8 +155,8 @@ class Past {
 };
 
 // One line for each record from the first turn behind the release on, with its time since then: who releases
-// may do other things before. Indices and counts are as far on as the past was long, and slots are taken in
-// turn; of all else in a record there is all.
+// may do other things before. Of a record there is its header, but for slots, which are taken in turn: the
+// words behind it are indices, counts and times, which are as far on as the past was long.
 std::vector<std::string> behind_release(const Scenario& scenario) {
     Options options;
     options.keep_records = true;
